@@ -24,7 +24,7 @@ _FUNCTIONS = {
     "convert_checkpoint": "albert_tf.conversion",
     "inspect_checkpoint": "albert_tf.checkpoints",
     "load_checkpoint": "albert_tf.checkpoints",
-    "pipeline": "albert_tf.pipeline",
+    "pipeline": "albert_tf.pipelines",
     "save_checkpoint": "albert_tf.checkpoints",
     "verify_conversion": "albert_tf.conversion",
 }
@@ -64,6 +64,6 @@ if not os.environ.get("ALBERT_TF_LAZY"):
         from albert_tf import models  # noqa: F401
 
         # Here, because the module of the same name would hide the function.
-        from albert_tf.pipeline import pipeline  # noqa: F401
+        from albert_tf.pipelines import pipeline  # noqa: F401
     else:
         from albert_tf import backbone  # noqa: F401

@@ -25,14 +25,14 @@ import albert_tf  # noqa: F401
 del os.environ["ALBERT_TF_LAZY"]
 from albert_tf_cli.checkpoints import convert, download, inspect, prune
 from albert_tf_cli.common import errors, escaped
-from albert_tf_cli.demo import demo
-from albert_tf_cli.evaluate import evaluate
-from albert_tf_cli.export import export
-from albert_tf_cli.finetune import finetune
+from albert_tf_cli.demo_server import demo
+from albert_tf_cli.evaluation import evaluate
+from albert_tf_cli.exporting import export
+from albert_tf_cli.fine_tuning import finetune
 from albert_tf_cli.options import Command, Group
-from albert_tf_cli.predict import predict
-from albert_tf_cli.pretrain_data import pretrain_data
+from albert_tf_cli.prediction import predict
 from albert_tf_cli.pretraining import pretrain
+from albert_tf_cli.pretraining_data import pretrain_data
 from albert_tf_cli.tasks import Columns
 from albert_tf_lite.errors import AlbertError, Process
 from albert_tf_lite.unknown import kind_of

@@ -106,7 +106,7 @@ def open_network(path: str, task_name: str | None = None) -> Any:
 
     Return `None` if there is none that answers as the model does.
     """
-    from albert_tf_lite.exported_model import NETWORK, open_exported
+    from albert_tf_lite.opening import NETWORK, open_exported
 
     if pathlib.Path(path).suffix in EXPORTED:
         return open_exported(path)
@@ -141,24 +141,6 @@ def check_files(*names: str | None) -> None:
     for name in names:
         if name is not None and not pathlib.Path(name).is_file():
             raise FileNotFoundError(f"{name} is not a file.")
-
-
-def random_backbone(config: str, vocabulary_size: int | None = None) -> Any:
-    """Build a backbone of a named size or of a config file, with random weights."""
-    import zh
-    from albert_tf.backbone import SIZES, AlbertBackbone
-    from albert_tf.checkpoints import config_arguments
-
-    sizes = {**SIZES, **zh.SIZES}
-    if config in sizes:
-        rows = {"vocabulary_size": vocabulary_size} if vocabulary_size else {}
-        return AlbertBackbone(**{**sizes[config], **rows})
-    if not pathlib.Path(config).exists():
-        raise AlbertError(
-            f"--config {config} is neither a file nor a known size. Known sizes: "
-            f"{', '.join(sizes)}"
-        )
-    return AlbertBackbone(**config_arguments(config))
 
 
 # === Training ===

@@ -138,7 +138,7 @@ Vocab = Annotated[
 ]
 Precision = Annotated[
     Literal["float32", "bfloat16", "auto"],
-    training_option("Computation; auto picks bfloat16 if it is faster."),
+    training_option("Computation; auto is bfloat16 on processors with units for it."),
 ]
 Seed = Annotated[
     int,

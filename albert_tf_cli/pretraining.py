@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from albert_tf_cli import common, options
+from albert_tf_cli.new_models import random_backbone
 from albert_tf_cli.options import (
     data_option,
     directory_option,
@@ -14,7 +15,7 @@ from albert_tf_cli.options import (
     output_option,
     training_option,
 )
-from albert_tf_cli.pretrain_data import MarkedLabels, Ngram
+from albert_tf_cli.pretraining_data import MarkedLabels, Ngram
 from albert_tf_lite.errors import AlbertError
 
 Masking = Literal["static", "dynamic"]
@@ -230,7 +231,7 @@ def _pretrainer(config, checkpoint, records):
     if checkpoint is None:
         tokenizer = records.tokenizer
         size = tokenizer and tokenizer.vocabulary_size()
-        backbone = common.random_backbone(config, size)
+        backbone = random_backbone(config, size)
         model = AlbertPretrainer(backbone, num_sop_classes=classes)
     else:
         opened = open_checkpoint(checkpoint)

@@ -4,7 +4,8 @@ The package imports NumPy and either ai-edge-litert or onnxruntime. The folder c
 copied on its own.
 """
 
-from albert_tf_lite.exported_model import LiteRTModel, OnnxModel
-from albert_tf_lite.pipeline import pipeline
+from albert_tf_lite.litert_model import LiteRTModel
+from albert_tf_lite.onnx_model import OnnxModel
+from albert_tf_lite.pipelines import pipeline
 
 __all__ = ["LiteRTModel", "OnnxModel", "pipeline"]

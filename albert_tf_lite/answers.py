@@ -156,7 +156,7 @@ def _sorted(names, scores):
 
 # === Tasks of exported files ===
 
-TASKS = {
+ANSWERS = {
     "text-classification": Task(
         classify,
         lambda texts, outputs, settings, top_k=1: ranked(

@@ -1,48 +1,29 @@
 """Models in LiteRT and ONNX files, which answer strings."""
 
 import base64
-import contextlib
 import functools
 import hashlib
 import inspect
 import itertools
 import json
 import os
-import pathlib
-import threading
-import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.answers import TASKS
-from albert_tf_lite.archives import check_expansion
-from albert_tf_lite.changes import change_check, changed_error
-from albert_tf_lite.errors import (
-    AlbertError,
-    hide_exit,
-    import_extra,
-    silent_stderr,
-)
+from albert_tf_lite.answers import ANSWERS
+from albert_tf_lite.changes import changed_error
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
+from albert_tf_lite.packing import SHARED, pack, pad, windows_of
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.unknown import TruncatedTextsWarning, warn, warn_of_unknown
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
-# The file in the directory of a model that answers without TensorFlow.
-NETWORK = "model.onnx"
-# The files of a preset that determine its answers.
-_PRESET = (
-    *("config.json", "task.json", "preprocessor.json", "tokenizer.json"),
-    *("*.weights.h5", "assets/tokenizer/*"),
-)
 # Name of the settings in a file. `albert_tf.export.description` lists their fields.
 SETTINGS = "albert_tf.json"
-INPUTS = ("token_ids", "segment_ids", "padding_mask")
-# Tokens that neighbouring windows share by default: a whole answer should be in one.
-SHARED = 128
 
 
 class ExportedModel:
@@ -113,12 +94,12 @@ class ExportedModel:
     @property
     def fields(self) -> tuple[str, ...]:
         """The parts of an example."""
-        return TASKS[self.task].fields
+        return ANSWERS[self.task].fields
 
     @property
     def optional_fields(self) -> tuple[str, ...]:
         """The last of the `fields`, which may be left out."""
-        return self.fields[TASKS[self.task].num_required :]
+        return self.fields[ANSWERS[self.task].num_required :]
 
     @property
     def class_names(self) -> list[str]:
@@ -128,7 +109,7 @@ class ExportedModel:
     @property
     def option_names(self) -> list[str]:
         """The options of `answers`."""
-        dicts = TASKS[self.task].dicts
+        dicts = ANSWERS[self.task].dicts
         # After texts, outputs and settings.
         return ["batch_size", *list(inspect.signature(dicts).parameters)[3:]]
 
@@ -164,7 +145,7 @@ class ExportedModel:
             AlbertError: if the number of lists or their lengths are wrong.
         """
         outputs = self.outputs(texts, batch_size)
-        return TASKS[self.task].arrays(outputs, self.settings)
+        return ANSWERS[self.task].arrays(outputs, self.settings)
 
     def answers(
         self, texts: Any, batch_size: int | None = None, **options: Any
@@ -182,7 +163,7 @@ class ExportedModel:
         """
         texts = self._read(texts)
         outputs = self.outputs(texts, batch_size)
-        return TASKS[self.task].dicts(texts, outputs, self.settings, **options)
+        return ANSWERS[self.task].dicts(texts, outputs, self.settings, **options)
 
     def outputs(self, texts: Any, batch_size: int | None = None) -> Any:
         """Return what the network gives for texts, before it becomes an answer.
@@ -211,7 +192,7 @@ class ExportedModel:
     def _read(self, texts):
         """Return texts, or a tuple of the parts of some texts, as lists."""
         segments = texts if isinstance(texts, tuple) else (texts,)
-        fields = TASKS[self.task].fields
+        fields = ANSWERS[self.task].fields
         if any(isinstance(segment, (str, bytes)) for segment in segments):
             raise TypeError(
                 f"`texts` must be a list of strings. Received: {texts!r:.80}"
@@ -224,7 +205,7 @@ class ExportedModel:
                     f"strings. Received: {segment!r:.80}"
                 )
         lengths = [len(segment) for segment in segments]
-        allowed = range(TASKS[self.task].num_required, len(fields) + 1)
+        allowed = range(ANSWERS[self.task].num_required, len(fields) + 1)
         if len(lengths) not in allowed or len(set(lengths)) > 1:
             raise AlbertError(
                 f"A model for {self.task} takes {' or '.join(map(str, allowed))} "
@@ -324,173 +305,7 @@ class ExportedModel:
         return logits.astype("float32")
 
 
-class LiteRTModel(ExportedModel):
-    """Model in a file of `albert_tf.export.litert` that answers strings.
-
-    It needs the package ai-edge-litert and NumPy. Several threads may call it; their
-    requests are run in turn.
-
-    Args:
-        path: path of the .tflite file, which includes settings and vocabulary.
-        threads: optional int. Threads of the network.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        ImportError: if ai-edge-litert is not installed.
-        AlbertError: if the file was not written by `albert_tf.export.litert`.
-
-    Example:
-    ```python
-    model = LiteRTModel("model.tflite")
-    model.predict(["房间很干净", "太差了"])["label"]
-    ```
-    """
-
-    def __init__(self, path: str | os.PathLike, threads: int | None = None):
-        self.threads, self._check_unchanged = threads, change_check(path)
-        with silent_stderr():
-            compiled_model = import_extra("ai_edge_litert.compiled_model")
-            options = import_extra("ai_edge_litert.options")
-            environment = _litert_environment()
-        settings = None
-        with (
-            contextlib.suppress(zipfile.BadZipFile, KeyError),
-            # Appended to the network.
-            zipfile.ZipFile(path) as archive,
-        ):
-            check_expansion(path, archive.getinfo(SETTINGS).file_size)
-            settings = archive.read(SETTINGS)
-        super().__init__(path, settings)
-        # With the cache each weight is packed for the processor once, instead of once
-        # per layer and length: 0.1 instead of 1.4 GB for the base size.
-        cache = {"xnnpack_weight_cache_path": ":memory"}
-        cpu = options.CpuOptions(num_threads=threads or 0, **cache)
-        self.lengths: list[int] = self.settings["lengths"]
-        self._lock = threading.Lock()
-        with silent_stderr():
-            self._network = compiled_model.CompiledModel.from_file(
-                str(path),
-                options=options.Options(cpu_options=cpu),
-                environment=environment,
-            )
-            self._buffers = {n: self._create_buffers(n) for n in self.lengths}
-
-    def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        inputs = (np.asarray(features[name], "int32") for name in INPUTS)
-        with self._lock:
-            return np.stack([self._call_one(*row) for row in zip(*inputs, strict=True)])
-
-    def _call_one(self, *row):
-        """Run an example by the shortest signature that is long enough."""
-        needed = 1 + max(np.flatnonzero(row[INPUTS.index("padding_mask")]), default=0)
-        length = next((n for n in self.lengths if n >= needed), None)
-        if length is None:
-            raise AlbertError(
-                f"The example has {needed} tokens. Expected at most {self.lengths[-1]}."
-            )
-        inputs, output = self._buffers[length]
-        for name, values in zip(INPUTS, row, strict=True):
-            inputs[name].write(_resize(values, length)[np.newaxis])
-        named = {self.settings["output"]: output}
-        self._network.run_by_name(f"tokens_{length}", inputs, named)
-        units = self.settings["units"]
-        if self._tagging is None:
-            return output.read(units, np.float32).copy()
-        values = output.read(length * units, np.float32).reshape(length, units)
-        return _resize(values, len(row[0]))
-
-    def _create_buffers(self, length):
-        """Return the input buffers by name, and the output buffer of a signature."""
-        name, create = f"tokens_{length}", self._network.create_input_buffer_by_name
-        inputs = {x: create(name, x) for x in INPUTS}
-        # The library logs at the first write.
-        inputs["token_ids"].write(np.zeros([1, length], "int32"))
-        output = self.settings["output"]
-        return inputs, self._network.create_output_buffer_by_name(name, output)
-
-
-@functools.cache
-def _litert_environment():
-    """Return the environment of all LiteRT models, for which the library logs."""
-    # Freed at the exit, for which the library logs, too.
-    hide_exit()
-    return import_extra("ai_edge_litert.environment").Environment.create()
-
-
-def _resize(array, length):
-    """Truncate the first axis of an array to a length, or fill it with zeros."""
-    result = np.zeros((length, *array.shape[1:]), array.dtype)
-    result[: len(array)] = array[:length]
-    return result
-
-
-class OnnxModel(ExportedModel):
-    """Model in a file of `albert_tf.export.onnx` that answers strings.
-
-    It needs the package onnxruntime and NumPy. Several threads may call it.
-
-    Args:
-        path: path of the .onnx file, which includes settings and vocabulary.
-        threads: optional int. Threads of the network.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        ImportError: if onnxruntime is not installed.
-        AlbertError: if the file was not written by `albert_tf.export.onnx`.
-
-    Example:
-    ```python
-    model = OnnxModel("model.onnx")
-    model.predict(["房间很干净", "太差了"])["label"]
-    ```
-    """
-
-    def __init__(self, path: str | os.PathLike, threads: int | None = None):
-        self.threads, self._check_unchanged = threads, change_check(path)
-        onnxruntime = import_extra("onnxruntime")
-        state = import_extra("onnxruntime.capi.onnxruntime_pybind11_state")
-        # Raises for a missing file, as ONNX Runtime does not.
-        open(path, "rb").close()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or 0
-        settings = None
-        damage = (state.InvalidProtobuf, state.InvalidGraph, state.InvalidArgument)
-        with contextlib.suppress(*damage, state.Fail, UnicodeDecodeError):
-            self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
-            )
-            settings = self._session.get_modelmeta().custom_metadata_map.get(SETTINGS)
-        super().__init__(path, settings)
-
-    def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        features = {name: np.asarray(x, "int32") for name, x in features.items()}
-        (output,) = self._session.run([self.settings["output"]], features)
-        return output
-
-
 # === Files ===
-
-
-def open_exported(path: str | os.PathLike, threads: int | None = None) -> ExportedModel:
-    """Open an exported file, or that in the directory of a model.
-
-    Raise if the directory has none, or that of a model with other weights.
-    """
-    path = pathlib.Path(path)
-    if not path.is_dir():
-        return (LiteRTModel if path.suffix == ".tflite" else OnnxModel)(path, threads)
-    if not (path / NETWORK).is_file():
-        raise AlbertError(
-            f"{path} has no {NETWORK}, which `albert-tf finetune` writes. Export the "
-            "model with albert_tf.export.onnx, or use albert_tf.pipeline."
-        )
-    model = OnnxModel(path / NETWORK, threads)
-    if model.settings.get("preset") != preset_digest(path):
-        raise AlbertError(
-            f"{path / NETWORK} is not of the model beside it, which was saved later. "
-            "Export it again with albert_tf.export.onnx."
-        )
-    return model
 
 
 def _open_same(cls, path, threads, digest):
@@ -501,72 +316,9 @@ def _open_same(cls, path, threads, digest):
     return model
 
 
-def preset_files(directory: pathlib.Path) -> list[pathlib.Path]:
-    """Return the files of a preset that determine its answers."""
-    return sorted(file for x in _PRESET for file in directory.glob(x))
-
-
-def preset_digest(directory: str | os.PathLike) -> str:
-    """Return the fingerprint of the files of a preset that determine its answers."""
-    directory, digest = pathlib.Path(directory), hashlib.sha256()
-    for file in preset_files(directory):
-        digest.update(file.relative_to(directory).as_posix().encode() + b"\0")
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
 # === From tokens to the inputs of a network ===
 
 
 def _flat(segment):
     """Return the strings of a list of strings or of lists of strings."""
     return [x for y in segment for x in ([y] if isinstance(y, str) else y)]
-
-
-def pack(
-    segments: Sequence[list[int]], cls_id: int, sep_id: int, sequence_length: int
-) -> tuple[list[int], list[int], bool]:
-    """Return the ids, segments and truncation of `[CLS] a [SEP]` or `... b [SEP]`.
-
-    As `_truncate_seq_pair` of google-research/bert, this truncates the longer text of a
-    pair, the second if both have one length. An empty second text is left out.
-    """
-    first, *others = segments
-    second = others[0] if others else []
-    room = sequence_length - 2 - bool(second)
-    length = len(first) + len(second)
-    first = first[: max(room - len(second), (room + 1) // 2)]
-    second = second[: room - len(first)]
-    second += [sep_id] * bool(second)
-    ids = [cls_id, *first, sep_id, *second]
-    return ids, [0] * (len(first) + 2) + [1] * len(second), length > room
-
-
-def pad(
-    rows: Sequence[tuple], pad_id: int, sequence_length: int
-) -> dict[str, np.ndarray]:
-    """Return rows of `pack` as the inputs of a model, int32 arrays [batch, time]."""
-    longest = max(len(ids) for ids, _, _ in rows)
-    shape = len(rows), min(-(-longest // 8) * 8, sequence_length)
-    features = {name: np.zeros(shape, "int32") for name in INPUTS}
-    features["token_ids"] += pad_id
-    for i, (ids, segment_ids, _) in enumerate(rows):
-        for name, values in zip(INPUTS, (ids, segment_ids, 1), strict=True):
-            features[name][i, : len(ids)] = values
-    return features
-
-
-def windows_of(length: int, size: int, stride: int) -> list[tuple[int, ...]]:
-    """Return the windows of a text of `length` tokens, longer than a model's positions.
-
-    A window starts every `stride` tokens and reads at most `size`. The last one ends
-    with the text. It is a tuple (start, end, first, last) that reads `start` to `end`
-    and decides `first` to `last`, ends exclusive: the tokens with more context in it
-    than in any other.
-    """
-    beyond = max(length - size, 0)
-    starts = [min(start, beyond) for start in range(0, beyond + stride, stride)]
-    ends = [min(start + size, length) for start in starts]
-    middles = [(a + b + 1) // 2 for a, b in zip(starts[1:], ends, strict=False)]
-    rows = zip(starts, ends, [0, *middles], [*middles, length], strict=True)
-    return list(rows)

@@ -1,9 +1,10 @@
 """Hook of mkdocs.yml: generated parts of pages, and links to files outside docs/.
 
-A page contains the comment `<!-- releases -->`, `<!-- commands -->` or
-`<!-- include PATH -->`, which is replaced by its text.
+A page contains the comment `<!-- releases -->`, `<!-- commands -->`,
+`<!-- promises -->` or `<!-- include PATH -->`, which is replaced by its text.
 """
 
+import ast
 import json
 import os
 import pathlib
@@ -50,6 +51,8 @@ def on_page_markdown(markdown, page, config, files):
     text = text.replace("<!-- releases -->", _releases())
     is_chinese = page.file.src_uri.endswith(".zh.md")
     text = text.replace("<!-- commands -->", _commands(is_chinese))
+    if "<!-- promises -->" in text:
+        text = text.replace("<!-- promises -->", _promises())
     if is_chinese:
         text = _joined(text)
     return re.sub(r"\]\((\.\./[^)#]+)", lambda x: f"]({_target(x[1], folder)}", text)
@@ -119,6 +122,24 @@ def _parameters(size):
     vectors = 2 * added + 11 * width + inner
     words = size["vocabulary_size"] * table
     return f"{(words + positions * added + dense + vectors) / 1e6:.1f} M"
+
+
+def _promises():
+    """Return the names of all tests as sentences, by file."""
+    parts = []
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        tree = ast.parse(file.read_text("utf-8"))
+        title, _, _ = (ast.get_docstring(tree) or "").partition("\n")
+        parts.append(f"## {file.relative_to(ROOT)}\n\n{title}\n")
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                marks = " ".join(map(ast.unparse, node.decorator_list))
+                found = re.findall(r"mark\.(slow|nightly|peers|released)\b", marks)
+                tier = f" ({', '.join(dict.fromkeys(found))})" if found else ""
+                name = node.name.removeprefix("test_").replace("_", " ")
+                parts.append(f"- {name}{tier}")
+        parts.append("")
+    return "\n".join(parts)
 
 
 def _commands(is_chinese):

@@ -1,8 +1,7 @@
 """Chinese text for ALBERT: words, sentences, data sets, sizes."""
 
-from zh import datasets
 from zh.segmentation import Jieba, Whitespace, segment
 from zh.sentences import split_sentences
 from zh.sizes import SIZES
 
-__all__ = ["SIZES", "Jieba", "Whitespace", "datasets", "segment", "split_sentences"]
+__all__ = ["SIZES", "Jieba", "Whitespace", "segment", "split_sentences"]

@@ -1,3 +1,4 @@
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -265,6 +266,33 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
             x = block(x, padding_mask=inputs["padding_mask"])
         x = last(x, padding_mask=inputs["padding_mask"], output_length=1)
         return self.pooled_dense(x[:, 0, :])
+
+    @classmethod
+    def from_preset(
+        cls, preset: str | os.PathLike, load_weights: bool = True, **kwargs: Any
+    ) -> "AlbertBackbone":
+        """Build the backbone from a preset of this package.
+
+        Args:
+            preset: the directory of a preset; `albert_tf.load_checkpoint` loads
+                checkpoints of other forms, releases and those on the Hugging Face Hub.
+            load_weights: bool. `False` for random weights.
+            **kwargs: further arguments of KerasHub, such as `dtype`.
+
+        Raises:
+            AlbertError: if it is not a preset of this package.
+        """
+        model = None
+        if not os.fspath(preset).startswith("hf://"):
+            with contextlib.suppress(ValueError, FileNotFoundError):
+                model = super().from_preset(preset, load_weights=load_weights, **kwargs)
+        if not isinstance(model, cls):
+            raise AlbertError(
+                f"{preset} is not a preset of albert-tf. Load checkpoints of other "
+                "forms, releases and those on the Hugging Face Hub with "
+                "albert_tf.load_checkpoint."
+            )
+        return model
 
     def freeze_embeddings(self) -> None:
         """Freeze the embedding, because small data sets train few rows of its tables.

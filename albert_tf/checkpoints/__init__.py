@@ -13,7 +13,6 @@ from albert_tf.checkpoints.opening import (
     CheckpointReport,
     inspect_checkpoint,
     load_checkpoint,
-    load_named,
     open_checkpoint,
 )
 from albert_tf.checkpoints.pruning import prune_vocabulary
@@ -29,7 +28,6 @@ __all__ = [
     "download_release",
     "inspect_checkpoint",
     "load_checkpoint",
-    "load_named",
     "open_checkpoint",
     "prune_vocabulary",
     "save_checkpoint",

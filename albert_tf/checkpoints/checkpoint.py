@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import keras
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.presets import check_bytes, check_vocabulary
 from albert_tf.checkpoints.config import (
     backbone_config,
     check_groups,
@@ -34,6 +33,7 @@ from albert_tf.checkpoints.plan import (
 )
 from albert_tf.checkpoints.releases import Release
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf.tokenizers.checks import check_bytes, check_vocabulary
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 
 # What values of other types in a config raise.

@@ -14,7 +14,6 @@ import numpy as np
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints import download
 from albert_tf.checkpoints.checkpoint import Checkpoint, Config
-from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats.bundle import FILE_ENDING, TensorFlowBundle
 from albert_tf.checkpoints.formats.huggingface import HuggingFaceFiles
 from albert_tf.checkpoints.formats.keras_model import KerasModel
@@ -172,48 +171,6 @@ def load_checkpoint(
     backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
     checkpoint.load_into(backbone)
     return backbone
-
-
-def load_named(
-    class_: type[keras.Model], preset: str, load_weights: bool, **kwargs: Any
-) -> keras.Model | None:
-    """Build a model for `from_preset`, or return `None` if KerasHub reads it."""
-    preset = os.fspath(preset)
-    if is_on_hub := preset.startswith(download.HUB):
-        preset = str(download.fetch_from_hub(preset))
-    elif found := find_bundled(preset):
-        preset = str(found)
-    elif not os.path.exists(preset) and preset not in RELEASES:
-        return None
-    config = pathlib.Path(preset, "config.json")
-    fields = read_config(config) if config.exists() else {}
-    is_backbone = issubclass(class_, AlbertBackbone)
-    if not fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
-        if is_on_hub:
-            return class_.from_preset(preset, load_weights, **kwargs)
-        has_pooler = fields["config"].get("pooler", True)
-        if is_backbone or has_pooler or not load_weights or _holds(preset, class_):
-            return None
-        # KerasHub would not start a pooler, which the task may read.
-        return class_.from_checkpoint(preset, **kwargs)
-    if load_weights:
-        load = load_checkpoint if is_backbone else class_.from_checkpoint
-        return load(preset, **kwargs)
-    if not is_backbone:
-        raise AlbertError(
-            "Build a task with random weights on a backbone: "
-            "AlbertBackbone.from_preset(..., load_weights=False)."
-        )
-    return class_(**{**open_checkpoint(preset).arguments, **kwargs})
-
-
-def _holds(preset: str, class_: type[keras.Model]) -> bool:
-    """Return whether a preset has a task of a class."""
-    task = pathlib.Path(preset, "task.json")
-    if not task.exists():
-        return False
-    stored = keras.saving.get_registered_object(read_config(task)["registered_name"])
-    return stored is None or issubclass(stored, class_)
 
 
 # === Inspecting ===

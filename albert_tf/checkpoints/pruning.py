@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.backbone.presets import check_vocabulary
 from albert_tf.preprocessing.words import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.tokenizers.checks import check_vocabulary
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts

@@ -1,8 +1,8 @@
 """Readers of labelled data."""
 
+from albert_tf.data.labelled import read_labelled_texts, read_texts
 from albert_tf.data.labels import class_names
 from albert_tf.data.questions import read_choices, read_squad
-from albert_tf.data.tables import read_labelled_texts, read_texts
 from albert_tf.data.tagged import read_tagged_texts, spans_to_tags, tags_to_spans
 from albert_tf.data.text_pairs import contrastive_pairs, read_articles, read_spelling
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
+import re
 import string
 
 from albert_tf.data.reading import field, read_json
@@ -208,12 +209,14 @@ class ChoiceQuestions:
 def read_choices(
     path: str | os.PathLike, encoding: str | None = None
 ) -> ChoiceQuestions:
-    """Read a file in the form of C3, or a file or directory in the form of RACE.
+    """Read a file in the form of C3 or CHID, or a file or directory as of RACE.
 
     C3 is a JSON list of `[document, questions, id]`, where a document is a list of
     strings (the turns of a dialogue) and the answer is the text of a choice. RACE is a
     JSON object with `article`, `questions`, `options` and `answers` ("A" to "Z"), one
-    per file, or one per line of a `.jsonl` file.
+    per file, or one per line of a `.jsonl` file. CHID has a JSON object with `content`
+    and `candidates` per line, and the answers in a file `NAME_answer.json` beside; in
+    the context of each question the idiom is `____`, and other idioms are `……`.
 
     Args:
         path: path of a file, or of a directory, whose `.txt` and `.json` files are all
@@ -235,7 +238,8 @@ def read_choices(
 
     Reference:
         [Sun et al., 2020](https://arxiv.org/abs/1904.09679) (C3),
-        [Lai et al., 2017](https://arxiv.org/abs/1704.04683) (RACE).
+        [Lai et al., 2017](https://arxiv.org/abs/1704.04683) (RACE),
+        [Zheng et al., 2019](https://arxiv.org/abs/1906.01265) (CHID).
     """
     path = pathlib.Path(path)
     files = [path]
@@ -243,18 +247,28 @@ def read_choices(
         files = sorted(x for x in path.rglob("*") if x.suffix in (".txt", ".json"))
         if not files:
             raise FileNotFoundError(f"{path} holds no .txt or .json file of RACE.")
-    rows = [
-        row
-        for file in files
-        for place, entry in read_json(file, encoding)
-        for row in (_c3_rows if isinstance(entry, list) else _race_rows)(entry, place)
-    ]
+    rows = [row for file in files for row in _choice_rows(file, encoding)]
     if not rows:
         raise AlbertError(f"{path} has no questions.")
     contexts, questions, choices, labels, ids = map(list, zip(*rows, strict=True))
     return ChoiceQuestions(
         contexts, questions, choices, None if None in labels else labels, ids
     )
+
+
+def _choice_rows(file, encoding):
+    """Return the rows of a file of questions; none of a file of answers."""
+    idioms = file.with_name(f"{file.stem}_answer.json")
+    answers = (
+        dict(next(iter(read_json(idioms, encoding)))[1]) if idioms.exists() else {}
+    )
+    for place, entry in read_json(file, encoding):
+        if isinstance(entry, list):
+            yield from _c3_rows(entry, place)
+        elif "candidates" in entry:
+            yield from _chid_rows(entry, place, answers)
+        elif not file.stem.endswith("_answer"):
+            yield from _race_rows(entry, place)
 
 
 # === Readers of an entry. They yield context, question, choices, label and id. ===
@@ -274,6 +288,23 @@ def _c3_rows(document, place):
         choices = _strings(question.get("choice"), f"The question {name}")
         label = _label(question.get("answer"), choices, name)
         yield context, text, choices, label, next(iter(ids), None)
+
+
+def _chid_rows(record, place, answers):
+    candidates = _strings(record["candidates"], place)
+    for text in _strings(record.get("content"), place):
+        parts = re.split("(#idiom[0-9]+#)", text)
+        for blank in range(1, len(parts), 2):
+            shown = parts.copy()
+            shown[1::2] = ["……"] * (len(parts) // 2)
+            shown[blank] = "____"
+            label = answers.get(parts[blank])
+            if label is not None and label not in range(len(candidates)):
+                raise AlbertError(
+                    f"The answer of {parts[blank]} in {place} should be the position "
+                    f"of one of {len(candidates)} candidates. Found: {label!r}"
+                )
+            yield "".join(shown), "", candidates, label, parts[blank].strip("#")
 
 
 def _race_rows(record, place):

@@ -4,26 +4,18 @@ The scores come from scikit-learn, SciPy and rouge-score. Only the answers of SQ
 CMRC 2018 are scored here, because no maintained library has both.
 """
 
-from albert_tf.evaluation.mistakes import (
-    character_features,
-    suspicious_labels,
-    worst_mistakes,
-)
+from albert_tf.evaluation.answers import cmrc_scores, squad_scores
+from albert_tf.evaluation.mistakes import worst_mistakes
 from albert_tf.evaluation.scores import (
     classification_report,
     classification_scores,
-    cmrc_scores,
     entity_scores,
     multi_label_scores,
-    oracle_labels,
     regression_scores,
-    rouge_scores,
-    spelling_scores,
-    squad_scores,
 )
+from albert_tf.evaluation.texts import oracle_labels, rouge_scores, spelling_scores
 
 __all__ = [
-    "character_features",
     "classification_report",
     "classification_scores",
     "cmrc_scores",
@@ -34,6 +26,5 @@ __all__ = [
     "rouge_scores",
     "spelling_scores",
     "squad_scores",
-    "suspicious_labels",
     "worst_mistakes",
 ]

@@ -7,7 +7,7 @@ import keras
 
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.layers.private_keras import inner_layers
-from albert_tf_lite.answers import TASKS
+from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError
 
 
@@ -28,7 +28,7 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
     settings = task.exported_settings()
     if settings is None:
         raise AlbertError(
-            f"LiteRT and ONNX files are written for {', '.join(TASKS)}. Received: "
+            f"LiteRT and ONNX files are written for {', '.join(ANSWERS)}. Received: "
             f"{type(task).__name__}. Use albert_tf.export.saved_model."
         )
     if any(getattr(x, "quantization_mode", None) for x in inner_layers(task)):

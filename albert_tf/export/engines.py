@@ -7,8 +7,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.export.litert import litert
-from albert_tf.export.onnx import onnx
+from albert_tf.export.litert_files import litert
+from albert_tf.export.onnx_files import onnx
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite import LiteRTModel, OnnxModel
 from albert_tf_lite.errors import AlbertError

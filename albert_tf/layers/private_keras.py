@@ -42,3 +42,8 @@ def moving_averages(optimizer: keras.optimizers.Optimizer) -> list[keras.Variabl
     The public `finalize_variable_values` only copies them to the variables.
     """
     return optimizer._model_variables_moving_average
+
+
+def set_swapped(callback: keras.callbacks.SwapEMAWeights, is_swapped: bool) -> None:
+    """Set whether a model already holds the averages that a callback puts into it."""
+    callback._ema_weights_in_model = is_swapped

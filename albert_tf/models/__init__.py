@@ -20,7 +20,6 @@ from albert_tf.models.attributions import Attributions, IntegratedGradients
 from albert_tf.models.classifier_tools import (
     class_weights,
     predict_windows,
-    text_features,
     tune_thresholds,
 )
 from albert_tf.models.datasets import bucket_by_length
@@ -53,6 +52,5 @@ __all__ = [
     "bucket_by_length",
     "class_weights",
     "predict_windows",
-    "text_features",
     "tune_thresholds",
 ]

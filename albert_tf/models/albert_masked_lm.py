@@ -10,6 +10,7 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.batching import prefetched
+from albert_tf.models.prediction import predict_batches
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
@@ -193,7 +194,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
                 first_lengths=tf.gather(packed.first_lengths, rows[part]),
             )
             batches = self.prediction_batches(masked, batch_size)
-            logits = np.concatenate(batches.predict(self, verbose=0))
+            logits = np.concatenate(predict_batches(self, batches, verbose=0))
             # Texts may have more masks.
             is_ours = np.isin(
                 np.flatnonzero(values == tokenizer.mask_token_id),

@@ -61,7 +61,6 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
     heads = ("masked_lm_head", "sop_head")
     default_learning_rate = 1e-4
     # Masks are new in each step, and a checkpoint has its heads.
-    watches_loss = False
 
     def __init__(
         self,

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.questions import find_answer
-from albert_tf.evaluation.scores import best_null_threshold, score_answers
+from albert_tf.evaluation.answers import best_null_threshold, score_answers
+from albert_tf.models.datasets import takes_texts
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_preprocessors import (
@@ -108,7 +109,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     def prepare_fit(self, x, y):
         is_new = self.null_threshold is None and y is not None
-        if is_new and self.takes_texts(x) and not all(answer_lists(y)):
+        if is_new and takes_texts(self, x) and not all(answer_lists(y)):
             self.null_threshold = 0.0
         return x, y
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.batching import PADDING_TARGET
+from albert_tf.models.prediction import predict_batches
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
@@ -117,7 +118,8 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
             rows = slice(start, start + 64)
             part, tokens = texts[rows], packed.tokens[rows]
             own = PackedTexts(tokens=tokens, first_lengths=packed.first_lengths[rows])
-            logits = self.prediction_batches(own, batch_size).predict(self, verbose=0)
+            batches = self.prediction_batches(own, batch_size)
+            logits = predict_batches(self, batches, verbose=0)
             ids = np.concatenate([self._of_tokens(row).argmax(-1) for row in logits])
             ids = tokens.with_values(tf.constant(ids))
             targets = as_texts(self._corrected(as_string_tensor(part), ids))

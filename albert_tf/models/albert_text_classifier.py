@@ -198,7 +198,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         return self.class_names if names is None else list(map(str, names))
 
     def compile(self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Any):
-        """Configure training, as `AutoCompile.compile`.
+        """Configure training, as `AlbertTask.compile`.
 
         A loss of Keras given by its name takes logits if the model returns them.
         """

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -12,12 +11,11 @@ from albert_tf.models.albert_text_classifier import (
     DEFAULT_THRESHOLD,
     AlbertMultiLabelClassifier,
 )
+from albert_tf.models.prediction import predict_batches
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.texts import (
-    Texts,
     check_class_names,
     class_ids,
-    count_examples,
     read_examples,
     tokenize_with_offsets,
     warn_of_unknown,
@@ -141,7 +139,8 @@ def predict_windows(
     tokens = tokenize_with_offsets(task.preprocessor.tokenizer, texts)
     warn_of_unknown(tokens[0].values, texts, task.preprocessor.tokenizer)
     packed = WindowedTexts.of(packer, *tokens, size, stride)
-    outputs = task.prediction_batches(packed, batch_size).predict(task, verbose=verbose)
+    batches = task.prediction_batches(packed, batch_size)
+    outputs = predict_batches(task, batches, verbose=verbose)
     outputs = task.predictions(texts, packed, outputs)
     counts = np.bincount(packed.windows.texts)
     starts = np.cumsum(counts) - counts
@@ -149,39 +148,3 @@ def predict_windows(
         return np.maximum.reduceat(outputs, starts)
     sums = np.add.reduceat(outputs, starts)
     return (sums.T / counts).T.astype(outputs.dtype)
-
-
-def text_features(
-    classifier: Any, x: Texts, batch_size: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the inputs of the head of a classifier, and its probabilities.
-
-    Args:
-        classifier: an `AlbertTextClassifier`.
-        x: list of strings, or the tuple of two for pairs; at least one example.
-        batch_size: optional int, by default more than 32 for short texts.
-
-    Returns:
-        `(features, probabilities)`, float32 arrays [examples, hidden_dim] and
-        [examples, classes].
-
-    Raises:
-        AlbertError: if `x` is empty.
-
-    Example:
-    ```python
-    features, probabilities = albert_tf.models.text_features(classifier, texts)
-    albert_tf.evaluation.suspicious_labels(features, class_ids)
-    ```
-    """
-    (x,) = read_examples(x)
-    if not count_examples(x):
-        raise AlbertError("`x` is empty. Expected at least one text.")
-    packed = classifier.preprocessor.pack_texts(x)
-    head = classifier.output_dense
-    encoder = keras.Model(classifier.input, head.input)
-    batches = classifier.prediction_batches(packed, batch_size)
-    features = batches.predict(encoder, verbose=0)
-    probabilities = classifier.probabilities(head(features))
-    # In float32, because programs that read this take no half precision.
-    return np.asarray(features, "float32"), np.asarray(probabilities, "float32")

@@ -1,4 +1,4 @@
-"""Datasets that the user passes: checks, types and batches of similar length."""
+"""The data of `fit`, `evaluate` and `predict` as datasets of batches."""
 
 import contextlib
 import warnings
@@ -20,9 +20,53 @@ from albert_tf.models.batching import (
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )
-from albert_tf.preprocessing.texts import check_batched
+from albert_tf.preprocessing.texts import check_batched, read_examples
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
+
+
+def keras_data(
+    task: Any, x: Any, y: Any = None, sample_weight: Any = None, **options: Any
+) -> tf.data.Dataset:
+    """Return the data of `fit` or `evaluate` as a dataset of batches."""
+    if takes_texts(task, x):
+        x, *labels = read_examples(x, y, sample_weight)
+        return task.training_batches(x, *labels, **options)
+    refuse_for_datasets(max_tokens=options["max_tokens"])
+    if isinstance(x, tf.data.Dataset):
+        refuse_for_datasets(y=y, sample_weight=sample_weight)
+    else:
+        ways = options["batch_size"], options.get("shuffle", False)
+        x = batches_of_ids(x, y, sample_weight, *ways)
+    dataset = task.prepare_dataset(check_batched(x), options.get("fixed", False))
+    if task.ignored_class is not None:
+        check_width(dataset)
+    return targets_of_one_type(dataset)
+
+
+def takes_texts(task: Any, x: Any) -> bool:
+    """Return whether `x` is texts in memory; raise if it is a single text."""
+    parts = x if isinstance(x, tuple) else (x,)
+    if any(isinstance(part, (str, bytes)) for part in parts):
+        raise TypeError(
+            "`x` must be a list of strings, or the tuple of two such lists, "
+            f"not one example. Received: {x!r}"
+        )
+    if isinstance(x, (Iterator, keras.utils.PyDataset)):
+        raise TypeError(
+            f"`x` is a {type(x).__name__}. Pass a list of texts, or batches as a "
+            "dataset: tf.data.Dataset.from_generator(function, "
+            "output_signature=(tf.TensorSpec([None], tf.string), "
+            "tf.TensorSpec([None], tf.int64)))."
+        )
+    if task.preprocessor is None or x is None:
+        return False
+    if isinstance(x, dict) and "token_ids" not in x:
+        raise TypeError(
+            f"`x` is a {type(x).__name__} of {list(x)[:5]}. Pass texts, such as a "
+            "column, or the ids that the model takes."
+        )
+    return not isinstance(x, (dict, tf.data.Dataset))
 
 
 def bucket_by_length(

@@ -9,8 +9,8 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
-from albert_tf.models.batching import empty_outputs
 from albert_tf.models.pooling import default_pooling
+from albert_tf.models.prediction import empty_outputs
 from albert_tf.preprocessing.texts import count_examples, read_examples
 from albert_tf_lite.errors import AlbertError
 

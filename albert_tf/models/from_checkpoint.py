@@ -1,9 +1,11 @@
-"""Tasks from checkpoints, backbones and presets."""
+"""Constructors of tasks: from checkpoints, presets and backbones.
 
-import contextlib
+They are the class methods of `AlbertTask`, to which `cls` belongs.
+"""
+
 import inspect
-import operator
 import os
+import pathlib
 import warnings
 from typing import Any
 
@@ -12,272 +14,223 @@ import keras_hub
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.backbone.precision import as_dtype
-from albert_tf.backbone.presets import Presets, check_fits
-from albert_tf.checkpoints import open_checkpoint
+from albert_tf.backbone.presets import Presets
+from albert_tf.checkpoints import RELEASES, open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.config import read_config
+from albert_tf.checkpoints.download import HUB, fetch_from_hub
 from albert_tf.checkpoints.heads import HEADS
+from albert_tf.files import find_bundled
 from albert_tf.layers.common import (
     argument_names,
-    arguments_of,
-    at_least_float32,
     check_arguments,
-    dense,
 )
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf.tokenizers.checks import check_vocabulary
 from albert_tf_lite.errors import AlbertError
 
-# A task is a Keras model, which Keras does not let this class be, see `AlbertTask`.
-_Presets: Any = Presets
+# === Constructors ===
 
 
-class FromCheckpoint(_Presets):
-    """The constructors, heads and files of a task.
+def from_checkpoint(
+    cls: Any,
+    path: str | os.PathLike | Checkpoint,
+    *,
+    config: str | os.PathLike | dict | None = None,
+    vocabulary: str | os.PathLike | list[str] | None = None,
+    sequence_length: int | None = None,
+    lowercase: bool | None = None,
+    dtype: str | keras.DTypePolicy | None = None,
+    precision: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Build the task on a checkpoint, with its head if that has as many classes.
 
-    `AlbertTask` documents the class attributes.
+    Args:
+        path: as for `albert_tf.load_checkpoint`, or a checkpoint opened by
+            `albert_tf.checkpoints.open_checkpoint`.
+        config: optional path or dict. By default the config beside the
+            checkpoint.
+        vocabulary: optional path of a `vocab.txt` or a SentencePiece model, or
+            list of tokens. By default the one beside the checkpoint.
+        sequence_length: optional int. Maximum number of tokens per example; by
+            default the number of positions of the model.
+        lowercase: optional bool. Lower-case the text. By default as in the
+            checkpoint's config, else `True`, as for all releases.
+        dtype: optional string or `keras.DTypePolicy` to compute in.
+        precision: optional string, instead of `dtype`: `"float32"`, `"bfloat16"`
+            (with weights of 32 bits), or `"auto"`, which is bfloat16 on a GPU and
+            on processors with units for it.
+        **kwargs: arguments of the class, such as `num_classes`. By default those
+            of the checkpoint's head.
+
+    Returns:
+        A model of this class.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
+        AlbertError: if the vocabulary does not have the checkpoint's size, or
+            `num_classes` is missing and the checkpoint has no head.
     """
-
-    backbone_cls: Any = AlbertBackbone
-    preprocessor_cls: Any = None
-    heads: tuple[str, ...] = ()
-    keeps_pooler = False
-    _preprocessor: Any = None
-
-    @classmethod
-    def from_checkpoint(
-        cls,
-        path: str | os.PathLike | Checkpoint,
-        *,
-        config: str | os.PathLike | dict | None = None,
-        vocabulary: str | os.PathLike | list[str] | None = None,
-        sequence_length: int | None = None,
-        lowercase: bool | None = None,
-        dtype: str | keras.DTypePolicy | None = None,
-        precision: str | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Build the task on a checkpoint, with its head if that has as many classes.
-
-        Args:
-            path: as for `albert_tf.load_checkpoint`, or a checkpoint opened by
-                `albert_tf.checkpoints.open_checkpoint`.
-            config: optional path or dict. By default the config beside the
-                checkpoint.
-            vocabulary: optional path of a `vocab.txt` or a SentencePiece model, or
-                list of tokens. By default the one beside the checkpoint.
-            sequence_length: optional int. Maximum number of tokens per example; by
-                default the number of positions of the model.
-            lowercase: optional bool. Lower-case the text. By default as in the
-                checkpoint's config, else `True`, as for all releases.
-            dtype: optional string or `keras.DTypePolicy` to compute in.
-            precision: optional string, instead of `dtype`: `"float32"`, `"bfloat16"`
-                (with weights of 32 bits), or `"auto"` for what `choose_precision`
-                finds faster on this machine.
-            **kwargs: arguments of the class, such as `num_classes`. By default those
-                of the checkpoint's head.
-
-        Returns:
-            A model of this class.
-
-        Raises:
-            FileNotFoundError: if a file is missing.
-            albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
-            AlbertError: if the vocabulary does not have the checkpoint's size, or
-                `num_classes` is missing and the checkpoint has no head.
-        """
-        checkpoint = open_checkpoint(path, config=config)
-        if precision is not None:
-            if dtype is not None:
-                raise AlbertError("Pass `dtype` or `precision`, not both.")
-            dtype = as_dtype(precision, checkpoint.arguments["hidden_dim"])
-        tokenizer = None
-        if cls.preprocessor_cls is not None:
-            tokenizer = checkpoint.tokenizer(lowercase, vocabulary)
-            if tokenizer is None:
-                raise FileNotFoundError(
-                    f"There is no vocabulary beside {checkpoint.path} (vocab*.txt or "
-                    "*.model). Put it there, or pass `vocabulary=` to from_checkpoint."
-                )
-        return cls.from_opened(
-            checkpoint,
-            tokenizer,
-            sequence_length=sequence_length,
-            dtype=dtype,
-            **kwargs,
-        )
-
-    @classmethod
-    def from_opened(
-        cls,
-        checkpoint: Checkpoint,
-        tokenizer: keras.layers.Layer | None = None,
-        *,
-        sequence_length: int | None = None,
-        dtype: str | keras.DTypePolicy | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Build the task on an open checkpoint, with or without a tokenizer."""
-        cls._preprocessor_arguments(kwargs)
-        kwargs, new_heads = cls.read_heads(checkpoint, kwargs)
-        reads = {HEADS[head].reads for head in cls.heads}
-        # A pooler that no head reads would stay untrained.
-        drops_pooler = reads == {"sequence"} and not cls.keeps_pooler
-        pooler = not drops_pooler and (
-            checkpoint.has_pooler or cls._reads_pooler(checkpoint, kwargs, new_heads)
-        )
-        backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
-        if pooler and not checkpoint.has_pooler:
-            new_heads = [*new_heads, "pooler"]
-            cls._start_pooler(backbone.pooled_dense, checkpoint.path)
-        model = cls.from_backbone(
-            backbone, tokenizer, sequence_length=sequence_length, **kwargs
-        )
-        checkpoint.load_into(model, new_heads)
-        model.order_heads(checkpoint)
-        return model
-
-    @classmethod
-    def _reads_pooler(
-        cls, checkpoint: Checkpoint, arguments: dict[str, Any], new_heads: list[str]
-    ) -> bool:
-        """Return whether the model reads the pooler."""
-        tuned = checkpoint.arguments.get("fine_tuning") or {}
-        mode = arguments.get("pooling_mode") or tuned.get("pooling_mode")
-        heads = set(cls.heads).intersection((*new_heads, *checkpoint.heads))
-        return any(HEADS[head].reads_pooler(mode) for head in heads)
-
-    @classmethod
-    def _start_pooler(cls, pooler: keras.layers.Dense, path: Any) -> None:
-        """Draw the weights of a new pooler, and warn."""
-        pooler.kernel.assign(pooler.kernel_initializer(pooler.kernel.shape))
-        takes_mode = "pooling_mode" in argument_names(cls, keras.Model)
-        hint = ' pooling_mode="mean" needs none.' if takes_mode else ""
-        warnings.warn(
-            f"{path} has no pooler: the {cls.__name__} starts with a new one with "
-            f"random weights, which has to be trained.{hint}",
-            # The caller of `from_checkpoint`.
-            stacklevel=4,
-        )
-
-    def order_heads(self, checkpoint: Checkpoint) -> None:
-        """Bring loaded heads into the order of the model's classes, if it differs."""
-
-    @classmethod
-    def read_heads(
-        cls, checkpoint: Checkpoint, arguments: dict[str, Any]
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Return the arguments with those of the checkpoint, and the heads it lacks."""
-        found: dict[str, Any] = {}
-        for head in cls.heads:
-            found.update(checkpoint.head_config(head))
-        missing = [head for head in cls.heads if head not in checkpoint.heads]
-        return {**found, **arguments}, missing
-
-    @classmethod
-    def has_heads_in(cls, checkpoint: Checkpoint) -> bool:
-        """Return whether a checkpoint has the trained heads of the task."""
-        return set(cls.heads) <= set(checkpoint.heads)
-
-    @classmethod
-    def from_backbone(
-        cls: Any,
-        backbone: AlbertBackbone,
-        vocabulary: Any = None,
-        *args: Any,
-        sequence_length: int | None = None,
-        lowercase: bool = True,
-        **kwargs: Any,
-    ) -> Any:
-        """Build the task on a backbone and a vocabulary.
-
-        Args:
-            backbone: an `AlbertBackbone`.
-            vocabulary: as for `from_checkpoint`, or a tokenizer; `None` for a model
-                that takes ids.
-            *args, **kwargs: arguments of the class after `backbone`, or of its
-                preprocessor.
-            sequence_length: as for `from_checkpoint`.
-            lowercase: bool. Lower-case the text; ignored if `vocabulary` is a
-                tokenizer.
-
-        Raises:
-            TypeError: if the class has no argument of that name.
-        """
-        names = cls._preprocessor_arguments(kwargs)
-        settings = {name: kwargs.pop(name) for name in names if name in kwargs}
-        if vocabulary is not None:
-            if not isinstance(vocabulary, keras.layers.Layer):
-                vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
-            length = sequence_length or backbone.max_sequence_length
-            kwargs["preprocessor"] = cls.preprocessor_cls(
-                vocabulary, sequence_length=length, **settings
+    checkpoint = open_checkpoint(path, config=config)
+    if precision is not None:
+        if dtype is not None:
+            raise AlbertError("Pass `dtype` or `precision`, not both.")
+        dtype = as_dtype(precision)
+    tokenizer = None
+    if cls.preprocessor_cls is not None:
+        tokenizer = checkpoint.tokenizer(lowercase, vocabulary)
+        if tokenizer is None:
+            raise FileNotFoundError(
+                f"There is no vocabulary beside {checkpoint.path} (vocab*.txt or "
+                "*.model). Put it there, or pass `vocabulary=` to from_checkpoint."
             )
-        return cls(backbone, *args, **kwargs)
+    return cls.from_opened(
+        checkpoint,
+        tokenizer,
+        sequence_length=sequence_length,
+        dtype=dtype,
+        **kwargs,
+    )
 
-    @classmethod
-    def _preprocessor_arguments(cls, given: dict[str, Any]) -> list[str]:
-        """Return the arguments of the preprocessor, and check the given ones."""
-        names: list[str] = []
-        if cls.preprocessor_cls is not None:
-            names = argument_names(cls.preprocessor_cls, keras_hub.models.Preprocessor)
-        others = *names, *inspect.signature(cls.from_checkpoint).parameters
-        check_arguments(cls, given.keys() - names, *others)
-        return names
 
-    def _set_preprocessor(self, preprocessor):
-        check_fits(preprocessor, self.backbone)
-        self._preprocessor = preprocessor
+def from_preset(
+    cls: Any, preset: str | os.PathLike, load_weights: bool = True, **kwargs: Any
+) -> Any:
+    """Build the task from a preset or a checkpoint.
 
-    preprocessor = property(operator.attrgetter("_preprocessor"), _set_preprocessor)
+    Args:
+        preset: string: the directory of a preset or of a checkpoint of any form;
+            `"hf://user/name"`, the same on the Hub; the name of a release, such as
+            `"albert_tiny_zh"`; or any other preset of KerasHub.
+        load_weights: bool. `False` for random weights of a preset.
+        **kwargs: passed to `from_checkpoint` for a checkpoint.
 
-    # === Heads ===
+    Raises:
+        AlbertError: if the vocabulary of a preset does not have the model's size.
+    """
+    preset = _local(preset)
+    if _is_checkpoint(preset, cls, load_weights):
+        if not load_weights:
+            raise AlbertError(
+                f"{preset} is not a preset. Build a task with random weights on "
+                "AlbertBackbone(**open_checkpoint(...).arguments)."
+            )
+        return cls.from_checkpoint(preset, **kwargs)
+    # A task without `backbone_cls` is hidden from KerasHub, which would pick any of
+    # several classes, and is loaded by its base.
+    owner: Any = cls if cls.backbone_cls else cls.__base__
+    model = super(Presets, owner).from_preset(
+        preset, load_weights=load_weights, **kwargs
+    )
+    if not isinstance(model, cls):
+        return cls.from_checkpoint(preset, **kwargs)
+    # KerasHub reads the vocabulary after building the task.
+    check_fits(model.preprocessor, model.backbone)
+    return model
 
-    @property
-    def head_dtype(self) -> str:
-        """The type that heads compute in: at least float32, as losses read them."""
-        return at_least_float32(self.backbone.compute_dtype)
 
-    def dense_head(
-        self, units: int, name: str, activation: Any = None
-    ) -> keras.layers.Dense:
-        """Return a dense layer with `units` outputs."""
-        return dense(units, activation=activation, dtype=self.head_dtype, name=name)
+def from_opened(
+    cls: Any,
+    checkpoint: Checkpoint,
+    tokenizer: keras.layers.Layer | None = None,
+    *,
+    sequence_length: int | None = None,
+    dtype: str | keras.DTypePolicy | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Build the task on an open checkpoint, with or without a tokenizer."""
+    _preprocessor_arguments(cls, kwargs)
+    kwargs, new_heads = cls.read_heads(checkpoint, kwargs)
+    reads = {HEADS[head].reads for head in cls.heads}
+    # A pooler that no head reads would stay untrained.
+    drops_pooler = reads == {"sequence"} and not cls.keeps_pooler
+    pooler = not drops_pooler and (
+        checkpoint.has_pooler or _reads_pooler(cls, checkpoint, kwargs, new_heads)
+    )
+    backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
+    if pooler and not checkpoint.has_pooler:
+        new_heads = [*new_heads, "pooler"]
+        _start_pooler(cls, backbone.pooled_dense, checkpoint.path)
+    model = cls.from_backbone(
+        backbone, tokenizer, sequence_length=sequence_length, **kwargs
+    )
+    checkpoint.load_into(model, new_heads)
+    model.order_heads(checkpoint)
+    return model
 
-    def head_dropout(self, rate: float) -> keras.layers.Dropout:
-        """Return the dropout layer before a head."""
-        return keras.layers.Dropout(
-            rate, dtype=self.backbone.compute_dtype, name="output_dropout"
+
+def from_backbone(
+    cls: Any,
+    backbone: AlbertBackbone,
+    vocabulary: Any = None,
+    *args: Any,
+    sequence_length: int | None = None,
+    lowercase: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Build the task on a backbone and a vocabulary.
+
+    Args:
+        backbone: an `AlbertBackbone`.
+        vocabulary: as for `from_checkpoint`, or a tokenizer; `None` for a model
+            that takes ids.
+        *args, **kwargs: arguments of the class after `backbone`, or of its
+            preprocessor.
+        sequence_length: as for `from_checkpoint`.
+        lowercase: bool. Lower-case the text; ignored if `vocabulary` is a
+            tokenizer.
+
+    Raises:
+        TypeError: if the class has no argument of that name.
+    """
+    names = _preprocessor_arguments(cls, kwargs)
+    settings = {name: kwargs.pop(name) for name in names if name in kwargs}
+    if vocabulary is not None:
+        if not isinstance(vocabulary, keras.layers.Layer):
+            vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
+        length = sequence_length or backbone.max_sequence_length
+        kwargs["preprocessor"] = cls.preprocessor_cls(
+            vocabulary, sequence_length=length, **settings
         )
+    return cls(backbone, *args, **kwargs)
 
-    def quantize(self, mode=None, config=None, **kwargs) -> None:
-        """Quantize the backbone, as `keras.Model.quantize`; heads keep their type."""
-        self.backbone.quantize(mode, config=config, **kwargs)
-        # As Keras after quantizing: these were traced with the old weights.
-        self.train_function = self.test_function = self.predict_function = None
 
-    # === Files ===
+# === Their steps ===
 
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments of the task, which are attributes of these names."""
-        others = "backbone", "preprocessor"
-        return {**super().get_config(), **arguments_of(self, FromCheckpoint, *others)}
 
-    # KerasHub would keep the optimizer's state of all weights in a preset.
+def _preprocessor_arguments(cls: Any, given: dict[str, Any]) -> list[str]:
+    """Return the arguments of the preprocessor, and check the given ones."""
+    names: list[str] = []
+    if cls.preprocessor_cls is not None:
+        names = argument_names(cls.preprocessor_cls, keras_hub.models.Preprocessor)
+    others = *names, *inspect.signature(cls.from_checkpoint).parameters
+    check_arguments(cls, given.keys() - names, *others)
+    return names
 
-    def save_task_weights(self, filepath: str | os.PathLike) -> None:
-        with self._without_optimizer():
-            super().save_task_weights(filepath)
 
-    def load_task_weights(self, filepath: str | os.PathLike) -> None:
-        with self._without_optimizer():
-            super().load_task_weights(filepath)
+def _reads_pooler(
+    cls: Any, checkpoint: Checkpoint, arguments: dict[str, Any], new_heads: list[str]
+) -> bool:
+    """Return whether the model reads the pooler."""
+    tuned = checkpoint.arguments.get("fine_tuning") or {}
+    mode = arguments.get("pooling_mode") or tuned.get("pooling_mode")
+    heads = set(cls.heads).intersection((*new_heads, *checkpoint.heads))
+    return any(HEADS[head].reads_pooler(mode) for head in heads)
 
-    @contextlib.contextmanager
-    def _without_optimizer(self):
-        optimizer, self.optimizer = getattr(self, "optimizer", None), None
-        try:
-            yield
-        finally:
-            self.optimizer = optimizer
+
+def _start_pooler(cls, pooler: keras.layers.Dense, path: Any) -> None:
+    """Draw the weights of a new pooler, and warn."""
+    pooler.kernel.assign(pooler.kernel_initializer(pooler.kernel.shape))
+    takes_mode = "pooling_mode" in argument_names(cls, keras.Model)
+    hint = ' pooling_mode="mean" needs none.' if takes_mode else ""
+    warnings.warn(
+        f"{path} has no pooler: the {cls.__name__} starts with a new one with "
+        f"random weights, which has to be trained.{hint}",
+        # The caller of `from_checkpoint`.
+        stacklevel=4,
+    )
 
 
 def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: Any) -> None:
@@ -288,3 +241,52 @@ def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: Any) -> None:
         # The caller of `from_checkpoint`.
         stacklevel=5,
     )
+
+
+# === Presets and checkpoints by name ===
+
+
+def _local(preset):
+    """Return the directory of a preset on the Hub or of a bundled checkpoint."""
+    preset = os.fspath(preset)
+    if preset.startswith(HUB):
+        return str(fetch_from_hub(preset))
+    return str(find_bundled(preset) or preset)
+
+
+def _is_checkpoint(preset, class_, load_weights):
+    """Return whether a name is that of a checkpoint, which KerasHub does not read."""
+    if not os.path.exists(preset):
+        return preset in RELEASES
+    config = pathlib.Path(preset, "config.json")
+    fields = read_config(config) if config.exists() else {}
+    if fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
+        return True
+    # KerasHub would not start a pooler, which the task may read.
+    has_pooler = fields["config"].get("pooler", True)
+    return load_weights and not has_pooler and not _holds(preset, class_)
+
+
+def _holds(preset: str, class_: type[keras.Model]) -> bool:
+    """Return whether a preset has a task of a class."""
+    task = pathlib.Path(preset, "task.json")
+    if not task.exists():
+        return False
+    stored = keras.saving.get_registered_object(read_config(task)["registered_name"])
+    return stored is None or issubclass(stored, class_)
+
+
+def check_fits(preprocessor: Any, backbone: Any) -> None:
+    """Raise unless a backbone has the positions and vocabulary of a preprocessor."""
+    tokenizer = getattr(preprocessor, "tokenizer", None)
+    if tokenizer is None:
+        return
+    if preprocessor.sequence_length > backbone.max_sequence_length:
+        raise AlbertError(
+            f"The preprocessor's sequence_length={preprocessor.sequence_length} is "
+            f"more than the {backbone.max_sequence_length} positions of the model."
+        )
+    # The vocabulary of a preset is loaded later.
+    if tokenizer.pad_token_id is not None:
+        name = tokenizer.original_file_name
+        check_vocabulary(tokenizer, backbone.vocabulary_size, name)

@@ -1,15 +1,21 @@
 """Base class of all tasks."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import functools
+import operator
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.models import batching, datasets
-from albert_tf.models.auto_compile import AutoCompile
-from albert_tf.models.from_checkpoint import FromCheckpoint
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.presets import Presets
+from albert_tf.checkpoints import Checkpoint, save_checkpoint
+from albert_tf.layers.common import arguments_of, at_least_float32, dense
+from albert_tf.models import batching, datasets, prediction
+from albert_tf.models import from_checkpoint as constructors
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import (
     Texts,
@@ -21,9 +27,13 @@ from albert_tf.preprocessing.texts import (
     split_off,
     texts_in_memory,
 )
-from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
+from albert_tf.training import (
+    fine_tuning_batch_size,
+    fine_tuning_epochs,
+    fine_tuning_learning_rate,
+)
+from albert_tf.training.auto_optimizer import AutoOptimizer
 from albert_tf.training.batch_order import BatchOrder
-from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import class_positions
 
@@ -31,7 +41,11 @@ from albert_tf_lite.inputs import class_positions
 TASKS: dict[str, Any] = {}
 
 
-class AlbertTask(AutoCompile, FromCheckpoint):
+# A task is a Keras model, which Keras does not let this class be, see its docstring.
+_Presets: Any = Presets
+
+
+class AlbertTask(_Presets):
     """Base class of all tasks: a backbone, a head and an optional preprocessor.
 
     A task inherits from this class, then from `keras_hub.models.Task` or a KerasHub
@@ -51,7 +65,6 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         preprocessor_cls: class of the preprocessor; `None` for a task that takes ids.
         monitor: string, the score on the dev set that chooses the best epoch.
         takes_class_weight: bool. An example has one class, which `fit` can weight.
-        watches_loss: bool. Warn if the loss does not fall in the first epoch.
         exported_output: string, the output in LiteRT and ONNX files, `None` if the
             task has no such files.
         ignored_class: int, the target that does not count in the default loss, for
@@ -63,22 +76,77 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     """
 
     name_of_task: str | None = None
+    backbone_cls: Any = AlbertBackbone
+    preprocessor_cls: Any = None
+    heads: tuple[str, ...] = ()
+    keeps_pooler = False
     fields: tuple[str, ...] = ("text",)
     optional_fields: tuple[str, ...] = ()
     monitor: str | None = None
     takes_class_weight = False
-    watches_loss = True
     exported_output: str | None = None
     pairs = False
     labels: list | None = None
     reads_windows = False
-    _was_fitted = False
+    ignored_class: int | None = None
+    _auto_optimizer: AutoOptimizer | None = None
+    _loss_is_default = False
+    _preprocessor: Any = None
     _is_in_fit = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if name := vars(cls).get("name_of_task"):
             TASKS[name] = cls
+
+    # === Construction ===
+
+    from_checkpoint = classmethod(constructors.from_checkpoint)
+    from_opened = classmethod(constructors.from_opened)
+    from_preset = classmethod(constructors.from_preset)
+    from_backbone = classmethod(constructors.from_backbone)
+
+    @classmethod
+    def read_heads(
+        cls, checkpoint: Checkpoint, arguments: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return the arguments with those of the checkpoint, and the heads it lacks."""
+        found: dict[str, Any] = {}
+        for head in cls.heads:
+            found.update(checkpoint.head_config(head))
+        missing = [head for head in cls.heads if head not in checkpoint.heads]
+        return {**found, **arguments}, missing
+
+    @classmethod
+    def has_heads_in(cls, checkpoint: Checkpoint) -> bool:
+        """Return whether a checkpoint has the trained heads of the task."""
+        return set(cls.heads) <= set(checkpoint.heads)
+
+    def order_heads(self, checkpoint: Checkpoint) -> None:
+        """Bring loaded heads into the order of the model's classes, if it differs."""
+
+    def _set_preprocessor(self, preprocessor):
+        constructors.check_fits(preprocessor, self.backbone)
+        self._preprocessor = preprocessor
+
+    preprocessor = property(operator.attrgetter("_preprocessor"), _set_preprocessor)
+
+    @property
+    def head_dtype(self) -> str:
+        """The type that heads compute in: at least float32, as losses read them."""
+        return at_least_float32(self.backbone.compute_dtype)
+
+    def dense_head(
+        self, units: int, name: str, activation: Any = None
+    ) -> keras.layers.Dense:
+        """Return a dense layer with `units` outputs."""
+        return dense(units, activation=activation, dtype=self.head_dtype, name=name)
+
+    def head_dropout(self, rate: float) -> keras.layers.Dropout:
+        """Return the dropout layer before a head."""
+        return keras.layers.Dropout(
+            rate, dtype=self.backbone.compute_dtype, name="output_dropout"
+        )
 
     # === Texts and labels in ===
 
@@ -191,6 +259,116 @@ class AlbertTask(AutoCompile, FromCheckpoint):
 
     # === Training and prediction ===
 
+    @property
+    def default_learning_rate(self) -> float:
+        """The peak learning rate of `optimizer="auto"`."""
+        backbone = self.backbone
+        stored = backbone.fine_tuning.get("learning_rate")
+        return stored or fine_tuning_learning_rate(backbone.hidden_dim)
+
+    def default_loss(self) -> Any:
+        """Return the loss: the cross-entropy of each output with class ids.
+
+        Targets of `ignored_class` do not count.
+        """
+        loss = keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=self.ignored_class
+        )
+        outputs = self.output
+        return dict.fromkeys(outputs, loss) if isinstance(outputs, dict) else loss
+
+    def default_metrics(self) -> dict[str, Any]:
+        """Return the metrics of the task, as arguments of `keras.Model.compile`."""
+        return {"metrics": None}
+
+    def compile(
+        self,
+        optimizer: Any = "auto",
+        loss: Any = "auto",
+        *,
+        metrics: Any = "auto",
+        learning_rate: float | None = None,
+        ema_momentum: float | None = None,
+        gradient_accumulation_steps: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Configure training, as `keras.Model.compile`, with defaults that train.
+
+        Args:
+            optimizer: `"auto"`, or anything Keras takes. `"auto"` is AdamW, whose
+                rate rises for the first 10% of the steps of each `fit` of texts and
+                falls to 0 with the last.
+            loss: `"auto"` for the loss of the task.
+            metrics: `"auto"` for the metrics of the task.
+            learning_rate: optional float, the peak for `optimizer="auto"`. By default
+                that of the backbone's `fine_tuning`, else by its width: 1e-4 for tiny
+                and small, 3e-5 up to large, 1e-5 above, 5e-4 and 1e-3 below.
+            ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
+                moving average of the weights, which `fit` ends with, as Keras'
+                `use_ema`; 0.99 averages about 100 steps. To score the averages after
+                each epoch pass Keras' `SwapEMAWeights` to `fit`.
+            gradient_accumulation_steps: optional int of at least 2, for
+                `optimizer="auto"`: the number of batches per update.
+            **kwargs: passed to `keras.Model.compile`. On TensorFlow `jit_compile` is
+                `False` by default, because XLA compiles again for every length.
+
+        Raises:
+            AlbertError: if `learning_rate`, `ema_momentum` or
+                `gradient_accumulation_steps` is given beside an optimizer.
+        """
+        settings = {
+            "learning_rate": learning_rate,
+            "ema_momentum": ema_momentum,
+            "gradient_accumulation_steps": gradient_accumulation_steps,
+        }
+        self._loss_is_default = loss == "auto"
+        loss = self.default_loss() if self._loss_is_default else loss
+        defaults = self.default_metrics() if metrics == "auto" else {"metrics": metrics}
+        kwargs = {"metrics": None, **defaults, **kwargs}
+        if keras.backend.backend() == "tensorflow":
+            kwargs.setdefault("jit_compile", False)
+        self._auto_optimizer = None
+        if isinstance(optimizer, str) and optimizer == "auto":
+            settings["learning_rate"] = learning_rate or self.default_learning_rate
+            # A partial, because Keras would track the metrics in a dict of ours as
+            # further ones.
+            recompile = functools.partial(super().compile, loss=loss, **kwargs)
+            self._auto_optimizer = AutoOptimizer(recompile, **settings)
+            optimizer = self._auto_optimizer.build()
+        elif given := [name for name, value in settings.items() if value is not None]:
+            raise AlbertError(
+                f"`{given[0]}` goes with optimizer='auto'. Pass it to your own "
+                "optimizer instead."
+            )
+        super().compile(optimizer=optimizer, loss=loss, **kwargs)
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        config = super().get_compile_config()
+        if config and self._auto_optimizer:
+            # In the optimizer, so that a plain model, as of `clone_model`, reads it.
+            config["optimizer"]["config"]["task_settings"] = {
+                **self._auto_optimizer.settings,
+                **({"loss": "auto"} if self._loss_is_default else {}),
+            }
+        return config
+
+    def compile_from_config(self, config: Mapping[str, Any]) -> None:
+        optimizer = config["optimizer"]
+        is_config = isinstance(optimizer, Mapping)
+        if settings := is_config and optimizer["config"].get("task_settings"):
+            config = {**config, "optimizer": "auto", **settings}
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
+    def make_train_function(self, force: bool = False) -> Any:
+        if self._auto_optimizer:
+            self._auto_optimizer.check_weights(self.trainable_variables)
+        # A step that builds the optimizer is traced twice, with a condition for each
+        # variable, and TensorFlow never frees such graphs.
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     def fit(
         self,
         x: Any = None,
@@ -251,8 +429,9 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if class_weight and self.labels:
             ids = class_positions(list(class_weight), self.labels, "class_weight")
             class_weight = dict(zip(ids.tolist(), class_weight.values(), strict=True))
-        self.check_callbacks(callbacks)
-        if self.takes_texts(x):
+        if self._auto_optimizer:
+            self._auto_optimizer.check_callbacks(callbacks)
+        if datasets.takes_texts(self, x):
             x, y, sample_weight = read_examples(x, y, sample_weight)
         x, y = self.prepare_fit(x, y)
         if validation_split and validation_data is None:
@@ -267,23 +446,22 @@ class AlbertTask(AutoCompile, FromCheckpoint):
                 "batch_size": validation_batch_size or batch_size,
                 "max_tokens": None if is_dataset else max_tokens,
             }
-            validation_data = self._keras_data(*validation_data, **options, fixed=True)
-        if self.takes_texts(x) or not isinstance(x, tf.data.Dataset):
+            validation_data = datasets.keras_data(
+                self, *validation_data, **options, fixed=True
+            )
+        if datasets.takes_texts(self, x) or not isinstance(x, tf.data.Dataset):
             examples = count_examples(x)
             epochs = epochs or fine_tuning_epochs(examples)
             if max_tokens is None:
                 batch_size = batch_size or fine_tuning_batch_size(examples)
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        x = self._keras_data(x, y, sample_weight, **options, shuffle=shuffle)
+        x = datasets.keras_data(self, x, y, sample_weight, **options, shuffle=shuffle)
         skipped = shuffle.skip if isinstance(shuffle, BatchOrder) else 0
         # A resumed epoch has fewer steps, but the schedule counts whole epochs.
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
         epochs = epochs or 1
-        self.schedule_learning_rate(steps, epochs, initial_epoch)
-        is_new = not (self._was_fitted or initial_epoch or skipped)
-        if is_new and self.watches_loss:
-            callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]
-        self._was_fitted = True
+        if self._auto_optimizer:
+            self._auto_optimizer.schedule(self, steps, epochs, initial_epoch)
         with datasets.without_expected_warnings(x), self._in_fit():
             return super().fit(
                 x,
@@ -324,7 +502,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         # The batches of `fit`, which Keras evaluates after an epoch, are ready.
         if not (self._is_in_fit and is_pair(x) is None):
-            x = self._keras_data(x, y, sample_weight, **options, fixed=True)
+            x = datasets.keras_data(self, x, y, sample_weight, **options, fixed=True)
         with datasets.without_expected_warnings(x):
             return super().evaluate(
                 x,
@@ -376,19 +554,19 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         `kwargs` are passed to Keras' `predict`.
         """
         x = self.read_texts(x)
-        if self.takes_texts(x):
+        if datasets.takes_texts(self, x):
             (x,) = read_examples(x)
         else:
             datasets.refuse_for_datasets(max_tokens=max_tokens)
             if isinstance(x, tf.data.Dataset):
                 check_batched(x)
             outputs = super().predict(x, batch_size=batch_size, **kwargs)
-            return x, None, batching.split_ragged(outputs)
+            return x, None, prediction.split_ragged(outputs)
         if count_examples(x) == 0:
-            return x, None, batching.empty_outputs(self.output)
+            return x, None, prediction.empty_outputs(self.output)
         packed = self.preprocessor.pack_texts(x)
         batches = self.prediction_batches(packed, batch_size, max_tokens)
-        return x, packed, batches.predict(self, **kwargs)
+        return x, packed, prediction.predict_batches(self, batches, **kwargs)
 
     def predict_step(self, *args: Any) -> Any:
         outputs = super().predict_step(*args)
@@ -398,31 +576,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         mask = self.predicted_mask(x)
         if mask is None:
             return outputs
-        return batching.without_padding(outputs, self.output, mask)
-
-    def takes_texts(self, x: Any) -> bool:
-        """Return whether `x` is texts in memory; raise if it is a single text."""
-        parts = x if isinstance(x, tuple) else (x,)
-        if any(isinstance(part, (str, bytes)) for part in parts):
-            raise TypeError(
-                "`x` must be a list of strings, or the tuple of two such lists, "
-                f"not one example. Received: {x!r}"
-            )
-        if isinstance(x, (Iterator, keras.utils.PyDataset)):
-            raise TypeError(
-                f"`x` is a {type(x).__name__}. Pass a list of texts, or batches as a "
-                "dataset: tf.data.Dataset.from_generator(function, "
-                "output_signature=(tf.TensorSpec([None], tf.string), "
-                "tf.TensorSpec([None], tf.int64)))."
-            )
-        if self.preprocessor is None or x is None:
-            return False
-        if isinstance(x, dict) and "token_ids" not in x:
-            raise TypeError(
-                f"`x` is a {type(x).__name__} of {list(x)[:5]}. Pass texts, such as a "
-                "column, or the ids that the model takes."
-            )
-        return not isinstance(x, (dict, tf.data.Dataset))
+        return prediction.without_padding(outputs, self.output, mask)
 
     @contextlib.contextmanager
     def _in_fit(self):
@@ -432,18 +586,37 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         finally:
             self._is_in_fit = False
 
-    def _keras_data(self, x, y=None, sample_weight=None, **options):
-        """Return the data of `fit` or `evaluate` as a dataset of batches."""
-        if self.takes_texts(x):
-            x, *labels = read_examples(x, y, sample_weight)
-            return self.training_batches(x, *labels, **options)
-        datasets.refuse_for_datasets(max_tokens=options["max_tokens"])
-        if isinstance(x, tf.data.Dataset):
-            datasets.refuse_for_datasets(y=y, sample_weight=sample_weight)
-        else:
-            ways = options["batch_size"], options.get("shuffle", False)
-            x = datasets.batches_of_ids(x, y, sample_weight, *ways)
-        dataset = self.prepare_dataset(check_batched(x), options.get("fixed", False))
-        if self.ignored_class is not None:
-            datasets.check_width(dataset)
-        return datasets.targets_of_one_type(dataset)
+    # === Weights and files ===
+
+    def quantize(self, mode=None, config=None, **kwargs) -> None:
+        """Quantize the backbone, as `keras.Model.quantize`; heads keep their type."""
+        self.backbone.quantize(mode, config=config, **kwargs)
+        # As Keras after quantizing: these were traced with the old weights.
+        self.train_function = self.test_function = self.predict_function = None
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the task, which are attributes of these names."""
+        others = "backbone", "preprocessor"
+        return {**super().get_config(), **arguments_of(self, AlbertTask, *others)}
+
+    def export_to_transformers(self, path: str | os.PathLike) -> None:
+        """Write a directory that `transformers` reads."""
+        save_checkpoint(self, path, layout="huggingface")
+
+    # KerasHub would keep the optimizer's state of all weights in a preset.
+
+    def save_task_weights(self, filepath: str | os.PathLike) -> None:
+        with self._without_optimizer():
+            super().save_task_weights(filepath)
+
+    def load_task_weights(self, filepath: str | os.PathLike) -> None:
+        with self._without_optimizer():
+            super().load_task_weights(filepath)
+
+    @contextlib.contextmanager
+    def _without_optimizer(self):
+        optimizer, self.optimizer = getattr(self, "optimizer", None), None
+        try:
+            yield
+        finally:
+            self.optimizer = optimizer

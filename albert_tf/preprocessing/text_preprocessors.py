@@ -25,8 +25,8 @@ from albert_tf.preprocessing.texts import (
 )
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import SHARED
 from albert_tf_lite.inputs import as_texts
+from albert_tf_lite.packing import SHARED
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

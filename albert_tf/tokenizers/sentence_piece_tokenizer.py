@@ -12,7 +12,8 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 from sentencepiece import sentencepiece_model_pb2
 
-from albert_tf.tokenizers.text_tokenizer import Alignment, TextTokenizer, map_rows
+from albert_tf.tokenizers.alignment import Alignment
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer, map_rows
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SPACE_PIECE, comma_parts
 

@@ -9,12 +9,8 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf.files import decode_utf8
-from albert_tf.tokenizers.text_tokenizer import (
-    CONTROL,
-    Alignment,
-    TextTokenizer,
-    map_rows,
-)
+from albert_tf.tokenizers.alignment import CONTROL, Alignment
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer, map_rows
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.word_piece import IDEOGRAPHS, MAX_INPUT_CHARS_PER_WORD
 

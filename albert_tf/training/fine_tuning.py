@@ -1,5 +1,6 @@
 """Fine-tune a task, keep its best epoch, and resume after an interruption."""
 
+import contextlib
 import operator
 import os
 import pathlib
@@ -9,6 +10,7 @@ from typing import Any
 import keras
 
 from albert_tf.files import BACKUP, complete_directory
+from albert_tf.layers.private_keras import set_swapped
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf.training.run_state import TrainingState, data_digest, hold_state
 from albert_tf_lite.errors import AlbertError
@@ -73,53 +75,70 @@ def fine_tune(
             backup, monitor=f"val_{maximise}", patience=patience, progress=progress
         )
         evaluation = keras.callbacks.LambdaCallback(on_epoch_end=add_scores)
-        callbacks = [evaluation, state, *callbacks]
-        if model.optimizer.use_ema:
-            # Puts the averages into the model while it is scored and saved.
-            averages = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
-            # A resumed training begins with the saved averages in the model.
-            averages._ema_weights_in_model = state.epochs > 0 and state.step == 0
-            callbacks.insert(0, averages)
-        if freeze:
-            part = operator.attrgetter(FREEZABLE[freeze])(model)
-            part.trainable = False
-            if not model.trainable_variables:
-                raise AlbertError(
-                    f"With freeze={freeze!r} {type(model).__name__} has nothing to "
-                    "train, because it has no head. Choose another part or none."
-                )
-        # First the rest of an interrupted epoch, then complete ones.
-        for _ in range(2 if state.step else 1):
-            order = BatchOrder(seed, skip=state.step)
-            with state.handling_signals():
-                model.fit(
-                    *train,
-                    validation_data=dev,
-                    epochs=state.epochs if state.has_stopped else epochs,
-                    initial_epoch=state.epochs,
-                    batch_size=batch_size,
-                    callbacks=[order, *callbacks],
-                    verbose=verbose,
-                    class_weight=class_weight,
-                    shuffle=order,
-                )
-        best = state.best_epoch
-        model.load_weights(state.weights(best))
-        if freeze:
-            # The written preset is not frozen.
-            part.trainable = True
+        callbacks = _with_averages(model, state, [evaluation, state, *callbacks])
+        with _frozen(model, freeze):
+            # First the rest of an interrupted epoch, then complete ones.
+            for _ in range(2 if state.step else 1):
+                order = BatchOrder(seed, skip=state.step)
+                with state.handling_signals():
+                    model.fit(
+                        *train,
+                        validation_data=dev,
+                        epochs=state.epochs if state.has_stopped else epochs,
+                        initial_epoch=state.epochs,
+                        batch_size=batch_size,
+                        callbacks=[order, *callbacks],
+                        verbose=verbose,
+                        class_weight=class_weight,
+                        shuffle=order,
+                    )
+            model.load_weights(state.weights(state.best_epoch))
         if tune:
             tune(model)
-        metrics = {
-            "best_epoch": best,
-            "dev": {
-                name.removeprefix("val_"): values[best - 1]
-                for name, values in state.history.items()
-                if name.startswith("val_")
-            },
-            "seconds": state.seconds,
-            "history": state.history,
-        }
+        metrics = _metrics(state)
         with complete_directory(output) as directory:
             model.save_to_preset(str(directory))
     return metrics
+
+
+def _with_averages(model, state, callbacks):
+    """Return callbacks that score and save the averages of the weights, if any."""
+    if not model.optimizer.use_ema:
+        return callbacks
+    # Puts the averages into the model while it is scored and saved.
+    averages = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
+    # A resumed training begins with the saved averages in the model.
+    set_swapped(averages, state.epochs > 0 and state.step == 0)
+    return [averages, *callbacks]
+
+
+@contextlib.contextmanager
+def _frozen(model, freeze):
+    """Freeze a part of a model, which is written without being frozen."""
+    if not freeze:
+        yield
+        return
+    part = operator.attrgetter(FREEZABLE[freeze])(model)
+    part.trainable = False
+    if not model.trainable_variables:
+        raise AlbertError(
+            f"With freeze={freeze!r} {type(model).__name__} has nothing to train, "
+            "because it has no head. Choose another part or none."
+        )
+    yield
+    part.trainable = True
+
+
+def _metrics(state):
+    """Return the best epoch, its scores on dev, the seconds and the history."""
+    best = state.best_epoch
+    return {
+        "best_epoch": best,
+        "dev": {
+            name.removeprefix("val_"): values[best - 1]
+            for name, values in state.history.items()
+            if name.startswith("val_")
+        },
+        "seconds": state.seconds,
+        "history": state.history,
+    }

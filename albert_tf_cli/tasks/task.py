@@ -2,9 +2,11 @@
 
 import dataclasses
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import albert_tf
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
@@ -45,6 +47,10 @@ class Examples:
         return dataclasses.replace(self, x=x, y=y)
 
 
+# The tasks that read files, by name. A class enters itself if it defines `name`.
+READERS: dict[str, "Task"] = {}
+
+
 class Task:
     """A task of the command line; this class serves tasks that only predict.
 
@@ -60,8 +66,6 @@ class Task:
             Keras does not compute.
         mistakes: optional method of model, examples and predicted: wrong predictions,
             the worst first, as dicts by column. `explain` colours `text` and `text_b`.
-        suspicious: optional method of model, examples and batch size: examples whose
-            label looks wrong.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
         splits_labels: optional `True` if `read` uses the separator of `Columns`.
@@ -74,11 +78,15 @@ class Task:
     requires: tuple[str, ...] = ()
     scores: Any = None
     mistakes: Any = None
-    suspicious: Any = None
     explain: Any = None
     splits_labels: Any = None
     takes_columns: Any = None
     skips_invalid: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.name:
+            READERS[cls.name] = cls()
 
     def __init__(self, name: str | None = None):
         self.name = name or self.name
@@ -173,6 +181,28 @@ class Task:
             answer = {"label": answer["labels"][0], "score": answer["scores"][0]}
         printed = [name for name in _PRINTED if name in answer]
         return {name: answer[name] for name in printed or answer}
+
+
+def read_labelled(path: str, columns: Columns, known: dict | None = None) -> Any:
+    """Read a table; with `known`, of pairs if the model takes pairs."""
+    pairs = None if known is None else known["pairs"]
+    names = columns.label, columns.text, columns.text_b
+    return albert_tf.data.read_labelled_texts(
+        path, *names, pairs=pairs, encoding=columns.encoding
+    )
+
+
+def has_own_form(path, columns, name):
+    """Return whether a file is a directory, or JSON other than records with a field."""
+    from albert_tf.data.reading import is_json, read_json, stream_lines
+
+    if os.path.isdir(path):
+        return True
+    lines = filter(str.strip, stream_lines(path, columns.encoding))
+    if not is_json(next(lines, "")):
+        return False
+    _, first = next(read_json(path, columns.encoding), (None, None))
+    return not (isinstance(first, dict) and name in first)
 
 
 def split_lines(lines: list[str], fields: tuple[str, ...]) -> tuple[list[str], ...]:

@@ -34,7 +34,7 @@ from albert_tf.models import (
 )
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import OnnxModel
+from albert_tf_lite.onnx_model import OnnxModel
 
 WEIGHTS = "model.safetensors"
 

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import warnings
 
+import keras
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -17,7 +18,7 @@ import zh
 from albert_tf.checkpoints import RELEASES, open_checkpoint
 from albert_tf.checkpoints.releases import Release
 from albert_tf.files import file_digest
-from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier, text_features
+from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier
 
 ROOT = pathlib.Path(__file__).parents[2]
 SENTENCES = {
@@ -121,15 +122,16 @@ def test_published_outputs_of_the_real_weights():
 @pytest.mark.released
 def test_the_encoder_fine_tuned_on_lcqmc_separates_its_pairs(assets):
     """Fit a linear classifier, because the release lacks its own."""
-    pairs = zh.datasets.load("lcqmc", assets / "data" / "lcqmc", split="dev")
+    pairs = albert_tf.data.read_labelled_texts(assets / "data" / "lcqmc" / "dev.tsv")
     model = AlbertTextClassifier.from_checkpoint(
         folder_of("albert_tiny_google_finetuned_lcqmc"),
         vocabulary=assets / "released" / "vocab" / "vocab_zh_21128.txt",
         num_classes=2,
         pairs=True,
     )
-    features, _ = text_features(model, pairs.x)
+    encoder = keras.Model(model.input, model.output_dense.input)
+    features = encoder.predict(model.preprocessor(pairs.x), verbose=0)
     half = len(pairs) // 2
     classifier = LogisticRegression(max_iter=1000)
-    classifier.fit(features[:half], pairs.y[:half])
-    assert classifier.score(features[half:], pairs.y[half:]) > 0.8
+    classifier.fit(features[:half], pairs.labels[:half])
+    assert classifier.score(features[half:], pairs.labels[half:]) > 0.8

@@ -16,8 +16,8 @@ from small_classifier import small_classifier
 from task_cases import CASES
 
 import albert_tf
-from albert_tf_cli.demo import build_page, launch, open_model, own_examples
 from albert_tf_cli.demo_pages import PAGES
+from albert_tf_cli.demo_server import build_page, launch, open_model, own_examples
 from albert_tf_lite.errors import AlbertError
 
 pytest.importorskip("gradio")

@@ -75,7 +75,6 @@ EARLY = {
     "predict cut.onnx 好 --engine onnx": "do not apply to an exported file",
     "pretrain-data --input a --vocab b --output out --ngram 2": "records hold no masks",
     "pretrain --data . --output out": "Give --config to train from random weights",
-    "evaluate model train.tsv --train train.tsv": "--train needs --report DIRECTORY",
     "predict model 好 --output notes": "notes already exists. Choose another --output",
     "pretrain --data no --output out --config albert_tiny_zh": "no records in no",
     "export model x.pb": "x.pb has the suffix of no format. Expected .onnx, .tflite",

@@ -245,15 +245,14 @@ def test_a_report_of_a_classifier(folder, tmp_path):
     report = tmp_path / "report"
     result = run(
         *("evaluate", folder / "single", folder / "test.tsv", "--json"),
-        *("--report", report, "--train", folder / "test.tsv"),
+        *("--report", report),
     )
     assert "report.html" in result.stderr
     values = json.loads((report / "report.json").read_text("utf-8"))
     scores = values["scores"]
     assert scores == json.loads(result.stdout)
     assert scores["macro_f1"] == pytest.approx(scores["macro avg"]["f1-score"])
-    assert list(values["lists"]) == ["mistakes", "suspicious"]
-    mistakes, suspicious = values["lists"].values()
+    (mistakes,) = values["lists"].values()
     # As many as the matrix has beside its diagonal.
     matrix = np.array(scores["confusion_matrix"])
     assert len(mistakes) == matrix.sum() - matrix.trace() > 0
@@ -261,7 +260,6 @@ def test_a_report_of_a_classifier(folder, tmp_path):
     for row in mistakes:
         assert lines[row["example"]] == f"{row['label']}\t{row['text']}"
         assert row["predicted"] != row["label"] and row["of_label"] < row["probability"]
-    assert all(row["label"] != row["suggested"] for row in suspicious)
     page = (report / "report.html").read_text("utf-8")
     assert "<span style=" in page and "<b>" not in page
     assert {path.name for path in report.iterdir()} == {"report.html", "report.json"}

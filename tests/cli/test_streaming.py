@@ -27,7 +27,7 @@ from small_classifier import CHARACTERS, small_classifier
 
 import albert_tf
 from albert_tf.data.tables import Table
-from albert_tf_cli import common, streaming
+from albert_tf_cli import common, prediction, streaming
 
 pytestmark = needs_onnx
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -47,13 +47,8 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for module in (streaming, predict_module()):
+    for module in (streaming, prediction):
         monkeypatch.setattr(module, "BLOCK", 3)
-
-
-def predict_module():
-    # The package has a function of the same name.
-    return sys.modules["albert_tf_cli.predict"]
 
 
 def write_table(path, count):
@@ -75,7 +70,7 @@ def interrupt_after(number, error):
             journal.flush()
             raise error
 
-    return mock.patch.object(predict_module(), "append", append_or_raise), calls
+    return mock.patch.object(prediction, "append", append_or_raise), calls
 
 
 # === Formats ===
@@ -304,7 +299,7 @@ def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
                 # As if within the resolution of the clock.
                 os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
 
-        with mock.patch.object(predict_module(), "append", append_and_change):
+        with mock.patch.object(prediction, "append", append_and_change):
             assert "a.tsv has changed since" in refused(*command)
         assert not output.exists()
         assert "unfinished run with other texts" in refused(*command)
@@ -319,7 +314,7 @@ def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
 def test_rows_keep_their_answers_whenever_the_file_changes(
     model, tmp_path, monkeypatch, kind
 ):
-    for module in (streaming, predict_module()):
+    for module in (streaming, prediction):
         monkeypatch.setattr(module, "BLOCK", 100)
     random, file = np.random.default_rng(0), tmp_path / "a.tsv"
     texts = ["".join(random.choice([*CHARACTERS], 12)) for _ in range(2000)]

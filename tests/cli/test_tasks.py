@@ -5,7 +5,6 @@ import itertools
 import json
 import pathlib
 import re
-import sys
 import typing
 import unittest.mock
 import warnings
@@ -22,9 +21,10 @@ import albert_tf
 from albert_tf.data.tables import Table
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
-from albert_tf_cli.evaluate import read_remembered
-from albert_tf_cli.finetune import Freeze, PoolingMode, _warn_of_rare_class
-from albert_tf_cli.tasks import TASKS, Columns, Examples, split
+from albert_tf_cli import evaluation
+from albert_tf_cli.evaluation import read_remembered
+from albert_tf_cli.fine_tuning import Freeze, PoolingMode, _warn_of_rare_class
+from albert_tf_cli.tasks import READERS, Columns, Examples, split
 from albert_tf_lite.errors import AlbertError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* dev examples")
@@ -185,8 +185,8 @@ def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tm
     assert not (model / ".training").exists()
 
     # The columns of the training are remembered.
-    report = ("--report", tmp_path) if TASKS[case.task].mistakes else ()
-    monkeypatch.setattr(sys.modules["albert_tf_cli.evaluate"], "EXPLAINED", 1)
+    report = ("--report", tmp_path) if READERS[case.task].mistakes else ()
+    monkeypatch.setattr(evaluation, "EXPLAINED", 1)
     values = json.loads(run("evaluate", model, data, "--json", *report).stdout)
     if name != "multiple-choice" or fine_tune is fine_tuning.fine_tune:
         assert values[case.score] == pytest.approx(best, abs=1e-5)
@@ -204,7 +204,7 @@ def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tm
         assert row.endswith(f"\t{line}") and all(x in str(answer) for x in shown[:1])
 
     # Files as for `finetune`.
-    x = TASKS[case.task].read(str(data), Columns()).x
+    x = READERS[case.task].read(str(data), Columns()).x
     examples = [*zip(*x, strict=True)] if isinstance(x, tuple) else map("".join, x)
     run("predict", model, data, "--json", "--output", tmp_path / "found.jsonl")
     lines = (tmp_path / "found.jsonl").read_text("utf-8").splitlines()
@@ -352,7 +352,7 @@ def test_data_that_teach_little_are_named(start_of_training, tmp_path):
         ("token-classification", [[(0, 1, "b"), (1, 2, "a")], [(0, 1, "b")]]),
     ):
         examples = Examples(["ab"] * len(y), y, {"labels": ["a", "b"]})
-        assert TASKS[task].class_counts(examples) == {"a": 1, "b": 2}
+        assert READERS[task].class_counts(examples) == {"a": 1, "b": 2}
 
 
 def test_the_same_command_is_recognised_as_the_same_training(
@@ -386,7 +386,7 @@ def test_without_dev_a_share_of_each_class_is_held_back():
 
 
 def test_the_separator_of_the_training_is_remembered(tmp_path):
-    path, read = tmp_path / "several.tsv", TASKS["multi-label"].read
+    path, read = tmp_path / "several.tsv", READERS["multi-label"].read
     path.write_text("label\ttext\n快~好\t一\n快\t二\n", "utf-8")
     settings = {"settings": {"label_separator": "~", "text_column": "text"}}
     (tmp_path / "metrics.json").write_text(json.dumps(settings), "utf-8")

@@ -87,6 +87,23 @@ RACE = {
 }
 
 
+def test_choices_of_chid_have_their_answers_in_a_file_beside(tmp_path):
+    content = ["他#idiom000001#，又#idiom000002#。", "前程#idiom000003#"]
+    entry = {"content": content, "candidates": ["一日千里", "百花齐放"]}
+    answers = {"#idiom000001#": 1, "#idiom000002#": 0, "#idiom000003#": 1}
+    (tmp_path / "dev.json").write_text(json.dumps(entry), "utf-8")
+    assert read_choices(tmp_path / "dev.json").labels is None
+    (tmp_path / "dev_answer.json").write_text(json.dumps(answers), "utf-8")
+    for path in (tmp_path, tmp_path / "dev.json"):
+        found = read_choices(path)
+        assert found.contexts == ["他____，又……。", "他……，又____。", "前程____"]
+        assert found.choices == [entry["candidates"]] * 3 and found.labels == [1, 0, 1]
+    answers["#idiom000003#"] = 2
+    (tmp_path / "dev_answer.json").write_text(json.dumps(answers), "utf-8")
+    with pytest.raises(ValueError, match="one of 2 candidates. Found: 2"):
+        read_choices(tmp_path / "dev.json")
+
+
 def test_choices_of_race_in_a_file_lines_and_a_directory(write, tmp_path):
     data = read_choices(write(RACE, "1.txt"))
     assert data.contexts == ["It rains."] * 2

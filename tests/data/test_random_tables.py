@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.data.tables import read_labelled_texts
+from albert_tf.data.labelled import read_labelled_texts
 from albert_tf_lite.errors import AlbertError
 
 # Parts of texts: words, and what separates and quotes cells.

@@ -13,13 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_tf.data.labelled import LabelledTexts, read_labelled_texts, read_texts
 from albert_tf.data.labels import class_names, visible
-from albert_tf.data.tables import (
-    LabelledTexts,
-    Table,
-    read_labelled_texts,
-    read_texts,
-)
+from albert_tf.data.tables import Table
 
 TEXTS = ["很好", "太差了，不会再来", "还行吧"]
 LABELS = ["1", "0", "1"]

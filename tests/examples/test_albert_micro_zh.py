@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from albert_tf import inspect_checkpoint
-from albert_tf.data.tables import read_labelled_texts
+from albert_tf.data.labelled import read_labelled_texts
 from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier
 from zh.sizes import SIZES
 

@@ -1,6 +1,5 @@
 """The folder that an export writes: a version that is complete or absent."""
 
-import importlib
 import os
 import pathlib
 import subprocess
@@ -13,10 +12,8 @@ import tensorflow as tf
 from small_classifier import small_classifier
 
 import albert_tf
+from albert_tf.export.saved_models import versions, write_version
 
-# The name `albert_tf.export.saved_model` is the function.
-module = importlib.import_module("albert_tf.export.saved_model")
-versions, write_version = module.versions, module.write_version
 TESTS = pathlib.Path(__file__).parents[1]
 
 
@@ -85,15 +82,16 @@ def test_two_who_export_at_once_get_a_version_each(tmp_path):
 
 
 EXPORT = """
-import importlib, os, signal, sys
+import os, signal, sys
 from small_classifier import small_classifier
 import albert_tf
+from albert_tf.export import saved_models
 
 def die(*args):
     os.kill(os.getpid(), signal.SIGKILL)
 
 # The graph and the weights are written, the card is not.
-importlib.import_module("albert_tf.export.saved_model").write_json = die
+saved_models.write_json = die
 albert_tf.export.saved_model(small_classifier(), sys.argv[1], version="next")
 """
 

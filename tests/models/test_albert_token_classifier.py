@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
 
 from albert_tf.models import AlbertTokenClassifier
-from albert_tf_lite.exported_model import windows_of
+from albert_tf_lite.packing import windows_of
 
 LABELS = ["PER", "LOC"]
 TEXTS = [

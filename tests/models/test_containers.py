@@ -16,7 +16,7 @@ import albert_tf_lite
 import zh
 from albert_tf import data, evaluation, models
 from albert_tf.checkpoints import prune_vocabulary
-from albert_tf.pipeline import Pipeline
+from albert_tf.pipelines import Pipeline
 from albert_tf.preprocessing.texts import check_class_names, class_ids
 from albert_tf.tokenizers import WordPieceTokenizer
 
@@ -190,7 +190,6 @@ OF_MODELS = {
     ),
     "order": lambda c: of_class("sentence order")().sentence_order(c(TEXTS), c(OTHERS)),
     "windows": lambda c: models.predict_windows(classifier(), c(TEXTS), verbose=0),
-    "features": lambda c: models.text_features(classifier(), c(TEXTS)),
     "early": lambda c: early().predict_early(c(TEXTS), 1),
     "zero-shot": lambda c: models.ZeroShotClassifier(classifier()).predict_dicts(
         c(TEXTS), candidate_labels=c(["好", "天地"])
@@ -228,8 +227,6 @@ FUNCTIONS = {
     "spelling": scores("spelling_scores", TEXTS, TEXTS, TEXTS),
     "rouge": scores("rouge_scores", TEXTS, TEXTS[::-1]),
     "oracle": scores("oracle_labels", TEXTS, reference="差，他去"),
-    "characters": lambda c: evaluation.character_features(c(TEXTS)).toarray(),
-    "suspicious": lambda c: evaluation.suspicious_labels(np.eye(4), c(NAMES)),
     "mistakes": lambda c: evaluation.worst_mistakes(np.full((4, 2), 0.5), c(IDS)),
     "answers": scores("squad_scores", TEXTS, LISTS),
     "entities": scores("entity_scores", SPANS, SPANS[::-1]),

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.preprocessing import SegmentPacker
-from albert_tf_lite.exported_model import pack, pad
+from albert_tf_lite.packing import pack, pad
 
 CLS, SEP, PAD = 101, 102, 7
 

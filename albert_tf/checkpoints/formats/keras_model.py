@@ -14,18 +14,18 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
-from albert_tf.backbone.presets import check_bytes
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
+from albert_tf.tokenizers.checks import check_bytes
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import preset_files
+from albert_tf_lite.opening import preset_files
 
 # Keras raises these for truncated and changed files, and for configs of any content.
 _DAMAGE = (

@@ -150,19 +150,6 @@ def test_an_own_loss_and_metrics_are_used():
     assert results == {"loss": expected, "hits": results["hits"]}
 
 
-@pytest.mark.traced
-def test_a_loss_that_does_not_fall_is_warned_of_once():
-    classifier = small_classifier(2, sizes=ONE_LAYER, dropout=0.0)
-    classifier.compile(optimizer=keras.optimizers.SGD(0.0))
-    # Equal texts, so that the loss does not depend on the order.
-    x, y, options = ["好"] * 9, [1] * 9, {"batch_size": 1, "epochs": 1, "verbose": 0}
-    with pytest.warns(UserWarning, match="has not fallen in the first epoch: 0.*0"):
-        classifier.fit(x, y, callbacks=keras.callbacks.Callback(), **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        classifier.fit(x, y, **options)
-
-
 def test_averages_and_accumulation_of_the_default_optimizer():
     classifier = small_classifier(sizes=ONE_LAYER, dropout=0.0)
     options = {"ema_momentum": 0.9, "gradient_accumulation_steps": 2}

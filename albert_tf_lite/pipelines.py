@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import open_exported
 from albert_tf_lite.inputs import as_list
+from albert_tf_lite.opening import open_exported
 
 # The field whose value is a list of strings, not a string.
 _CHOICES = "choices"

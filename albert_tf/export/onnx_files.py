@@ -22,7 +22,8 @@ from albert_tf.layers.attention_block import MASKED_SCORE
 from albert_tf.layers.common import LAYER_NORM_EPSILON, gelu_approximate
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError, import_extra
-from albert_tf_lite.exported_model import SETTINGS, preset_digest
+from albert_tf_lite.exported_model import SETTINGS
+from albert_tf_lite.opening import preset_digest
 
 # The oldest with LayerNormalization, for Triton and OpenVINO.
 OPSET = 17

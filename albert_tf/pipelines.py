@@ -11,7 +11,7 @@ from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models.albert_pretrainer import build_model, task_class
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.pipeline import Pipeline as ExportedPipeline
+from albert_tf_lite.pipelines import Pipeline as ExportedPipeline
 
 # Names of transformers.
 ALIASES = {

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluate import read_remembered, reader_of
+from albert_tf_cli.evaluation import read_remembered, reader_of
 from albert_tf_cli.options import data_option, output_option
-from albert_tf_cli.tasks import TASKS, Columns, task_named
+from albert_tf_cli.tasks import READERS, Columns, task_named
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import preset_digest
+from albert_tf_lite.opening import preset_digest
 
 # Texts of several lengths, with digits, full-width letters and emoji.
 TEXTS = [
@@ -79,57 +79,79 @@ def export(
             "next version number), or pass --overwrite to replace it."
         )
     common.import_tensorflow()
-    import tensorflow as tf
-
     from albert_tf import pipeline
-    from albert_tf.export import saved_model
-    from albert_tf.export.engines import ENGINES, largest_difference
 
     found = pipeline(path=model)
     task, trained = task_named(found.task), found.model
-    if check:
-        if task.name not in TASKS:
-            raise AlbertError(f"--check does not apply to {task.name}.")
-        known = trained.get_config()
-        columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
-        read = reader_of(task)
-        examples = read_remembered(model, columns, lambda x: read(check, x, known))
+    columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
+    examples = _read_examples(model, task, trained, check, columns)
     if format_name == "savedmodel":
-        saved_model(trained, path, card=_card_facts(model))
-        texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)
-        answers = trained.text_answers(texts, lambda x: trained(x, training=False))
-        common.console.print(
-            f"Wrote {path}. Inputs of serving_default: "
-            f"{', '.join(trained.text_inputs)}; "
-            f"outputs: {', '.join(answers)}.",
-            soft_wrap=True,
-        )
+        _export_saved_model(trained, path, model)
         return
+    summary = _export_file(trained, path, format_name, precision)
+    if examples:
+        summary |= _compare_scores(task, trained, path, format_name, examples)
+    common.print_summary(summary)
+
+
+def _read_examples(model, task, trained, file, columns):
+    """Return the examples of a file for the comparison, `None` without one."""
+    if not file:
+        return None
+    if task.name not in READERS:
+        raise AlbertError(f"--check does not apply to {task.name}.")
+    known, read = trained.get_config(), reader_of(task)
+    return read_remembered(model, columns, lambda x: read(file, x, known))
+
+
+def _export_saved_model(trained, path, model):
+    """Write a SavedModel and print its inputs and outputs."""
+    import tensorflow as tf
+
+    from albert_tf.export import saved_model
+
+    saved_model(trained, path, card=_card_facts(model))
+    texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)
+    answers = trained.text_answers(texts, lambda x: trained(x, training=False))
+    common.console.print(
+        f"Wrote {path}. Inputs of serving_default: {', '.join(trained.text_inputs)}; "
+        f"outputs: {', '.join(answers)}.",
+        soft_wrap=True,
+    )
+
+
+def _export_file(trained, path, format_name, precision):
+    """Write a LiteRT or ONNX file; return its size and its difference as a summary."""
+    from albert_tf.export.engines import ENGINES, largest_difference
+
     write, opens = ENGINES[format_name]
     write(trained, path, precision=precision)
-    exported = opens(path)
     # Choices are the third part of an example.
     parts: Any = (TEXTS, TEXTS[::-1], [TEXTS[:2]] * len(TEXTS))
     parts = parts[: len(trained.text_inputs)]
     inputs = parts if len(parts) > 1 else TEXTS
     size = sum(x.numpy().nbytes for x in trained.weights)
-    difference = largest_difference(trained, exported, inputs)
-    summary = {
+    difference = largest_difference(trained, opens(path), inputs)
+    return {
         "wrote": f"{path} ({format_name} {precision}), which needs no other file",
         "size": f"{os.path.getsize(path) / 1e6:.2f} MB (weights of the model: "
         f"{size / 1e6:.2f} MB)",
         "difference": f"{difference:.1e} at most, of any output",
     }
-    if check:
-        monitor: Any = trained.monitor
-        of_file, of_model = (
-            task.report(trained, examples, predicted)[monitor]
-            for predicted in (
-                task.predict(one, examples.x, 32) for one in (exported, trained)
-            )
-        )
-        summary[monitor] = f"{of_file:.4f}, of the model {of_model:.4f}"
-    common.print_summary(summary)
+
+
+def _compare_scores(task, trained, path, format_name, examples):
+    """Return the score of a file and of its model as a summary."""
+    from albert_tf.export.engines import ENGINES
+
+    _, opens = ENGINES[format_name]
+    of_file, of_model = (
+        task.report(trained, examples, task.predict(one, examples.x, 32))[
+            trained.monitor
+        ]
+        for one in (opens(path), trained)
+    )
+    return {trained.monitor: f"{of_file:.4f}, of the model {of_model:.4f}"}
 
 
 def _format_of(path, given):

@@ -1,5 +1,6 @@
 """Write SavedModels: the graph, a model card and warm-up requests."""
 
+import importlib.util
 import os
 import pathlib
 import shutil
@@ -60,7 +61,8 @@ def saved_model(
 
     Loading needs tensorflow and the ops of tensorflow_text that TensorFlow Serving
     links. The directory contains the graph with the vocabulary, the weights, a model
-    card (`README.md`), `labels.json` for a task with labels, and warm-up requests.
+    card (`README.md`), `labels.json` for a task with labels, and warm-up requests if
+    tensorflow-serving-api is installed.
 
     Args:
         task: a task with a preprocessor, such as an `AlbertTextClassifier`.
@@ -287,7 +289,12 @@ def _rename_to_next(folder, directory):
 
 
 def _write_warmup(task, specs, directory):
-    """Write `assets.extra/tf_serving_warmup_requests`, one request per length."""
+    """Write `assets.extra/tf_serving_warmup_requests`, one request per length.
+
+    Without tensorflow-serving-api, which has their format, there are none.
+    """
+    if importlib.util.find_spec("tensorflow_serving") is None:
+        return
     folder = directory / "assets.extra"
     folder.mkdir()
     longest = task.preprocessor.sequence_length
@@ -301,24 +308,13 @@ def _write_warmup(task, specs, directory):
 
 
 def _prediction_log(specs, texts):
-    """Serialize a predict request as a `tensorflow.serving.PredictionLog`.
+    """Serialize a predict request as a `tensorflow.serving.PredictionLog`."""
+    from tensorflow_serving.apis import prediction_log_pb2
 
-    Its message classes are in tensorflow-serving-api only, but a few fields suffice:
-    PredictionLog.predict_log = 6, PredictLog.request = 1, PredictRequest.model_spec = 1
-    with signature_name = 3, and PredictRequest.inputs = 2, a map.
-    """
-    request = _field(1, _field(3, b"serving_default"))
+    log = prediction_log_pb2.PredictionLog()
+    request = log.predict_log.request
+    request.model_spec.signature_name = "serving_default"
     for spec, text in zip(specs, texts, strict=True):
         tensor = tf.make_tensor_proto(text, tf.string, [1] * spec.shape.rank)
-        value = _field(2, tensor.SerializeToString())
-        request += _field(2, _field(1, spec.name.encode()) + value)
-    return _field(6, _field(1, request))
-
-
-def _field(number, data):
-    """Encode a field of bytes: number and wire type 2, length (a varint), bytes."""
-    size, length = len(data), bytearray()
-    while size > 127:
-        length.append(size & 127 | 128)
-        size >>= 7
-    return bytes([number << 3 | 2, *length, size]) + data
+        request.inputs[spec.name].CopyFrom(tensor)
+    return log.SerializeToString()

@@ -1,21 +1,20 @@
 """The command `albert-tf predict`."""
 
 import contextlib
+import dataclasses
 import functools
-import io
 import itertools
-import os
 import pathlib
 import re
-import sys
-import warnings
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
 
+from albert_tf.data.writing import check_writable, write_records
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluate import check_support, coloured_runs, read_remembered
+from albert_tf_cli.evaluation import check_support, coloured_runs, read_remembered
+from albert_tf_cli.inputs import file_of, standard_input
 from albert_tf_cli.options import advanced_option, model_option, output_option
 from albert_tf_cli.streaming import (
     BLOCK,
@@ -29,11 +28,10 @@ from albert_tf_cli.streaming import (
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import open_exported
-from albert_tf_lite.pipeline import Pipeline
+from albert_tf_lite.opening import open_exported
+from albert_tf_lite.pipelines import Pipeline
 
 Engine = Literal["onnx", "litert", "ray"]
-_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx")
 
 
 def predict(
@@ -118,94 +116,66 @@ def predict(
       albert-tf predict my_nli_model --task zero-shot-classification \\
           --candidate-labels 体育,财经 球队昨晚赢了
     """
-    from albert_tf.data.writing import check_writable, write_records
-
     labels = _labels(candidate_labels, task_name)
-    if output and pathlib.Path(output).exists():
-        raise FileExistsError(f"{output} already exists. Choose another --output.")
-    suffix = check_writable(output, as_json) if output else ""
+    suffix = _check_output(output, as_json)
     texts = [] if texts == ["-"] else texts
-    file = _file_of(texts)
+    file = file_of(texts)
     settings: dict[str, Any] = {"batch_size": batch_size}
     settings |= {"candidate_labels": labels} if labels else {}
     settings |= {} if top_k is None else {"top_k": top_k or None}
-    answer, network = _open(model, task_name, engine, explain, settings)
-    loaded, task = answer.answerer, task_named(answer.task)
-    explainer = None
-    if explain:
-        check_support("--explain", "explain", task)
-        if not (common.console.is_terminal or as_json or output):
-            common.errors.print(
-                "--explain colours the texts on a terminal. Pass --json for numbers."
-            )
-        explainer = task.explain(loaded)
-    fields = task.fields(loaded)
-    given = Columns(None, text_column, text_b_column, encoding=encoding)
-    lines = [] if file else texts or _standard_input(encoding)
-
-    def read(columns: Columns) -> CheckedBlocks:
-        """Return the blocks of all examples."""
-        if file:
-            return CheckedBlocks(file_blocks(task, file, columns, fields), file)
-        parts = [lines[i : i + BLOCK] for i in range(0, len(lines), BLOCK)]
-        return CheckedBlocks(
-            lambda: ((task.inputs(fields, part), None) for part in parts),
-            "The list of texts",
+    opened = _open(model, task_name, engine, explain, settings)
+    if explain and not (common.console.is_terminal or as_json or output):
+        common.errors.print(
+            "--explain colours the texts on a terminal. Pass --json for numbers."
         )
-
-    blocks = read_remembered(model, given, read) if file else read(given)
-    if network and len(blocks.sizes) > 1:
+    columns = Columns(None, text_column, text_b_column, encoding=encoding)
+    blocks = _read(opened, model, file, texts, columns)
+    if opened.network and len(blocks.sizes) > 1:
         # One thread per process, also if there is a single process.
         answer = Pipeline(open_exported(model, threads=1), **settings)
+        opened = dataclasses.replace(opened, answer=answer)
     elif engine != "ray":
         workers = 1
-    function = functools.partial(_explain, answer, explainer) if explain else answer
-    answered = functools.partial(
+    answers = functools.partial(
         answer_blocks,
-        function,
+        functools.partial(_explain, opened) if explain else opened.answer,
         blocks,
         engine="ray" if engine == "ray" else "process",
         workers=workers,
     )
     if not output:
-        for x, answers in answered():
-            for parts, found in zip(_examples(x), answers, strict=True):
-                _print_answer(task, parts, found, as_json, explain)
+        _print_answers(opened.task, answers(), as_json, explain)
         return
-
-    def records():
-        answers = read_journal(journal)
-        for (x, own), block in zip(blocks(), answers, strict=True):
-            examples = (dict(zip(fields, part, strict=False)) for part in _examples(x))
-            for record, found in zip(own or examples, block, strict=True):
-                if suffix == ".jsonl":
-                    named = found if isinstance(found, dict) else {"answer": found}
-                else:
-                    named = task.columns(found["answer"] if explain else found)
-                taken = blocks.names or dict.fromkeys(fields)
-                yield record | {_free_name(k, taken): x for k, x in named.items()}
-
-    run = {"model": _digest(network, answer), "texts": blocks.digest}
-    run |= {"task": answer.task, "labels": labels, "top_k": top_k, "explain": explain}
-    run |= {"engine": None if network else engine, "batch_size": batch_size}
-    run |= {"block": BLOCK}
-    total = sum(blocks.sizes)
+    run = {"model": _digest(opened), "texts": blocks.digest}
+    run |= {"task": opened.task.name, "labels": labels, "top_k": top_k}
+    run |= {"engine": None if opened.network else engine, "batch_size": batch_size}
+    run |= {"explain": explain, "block": BLOCK}
     with (
         common.interruptible(context),
         open_journal(output, run, blocks.sizes) as (journal, finished),
     ):
-        with (
-            common.progress_bar("Texts", context, "texts") as progress,
-            contextlib.closing(answered(finished)) as results,
-        ):
-            done = sum(blocks.sizes[:finished])
-            progress(done, total)
-            for _, answers in results:
-                append(journal, answers)
-                done += len(answers)
-                progress(done, total)
+        _complete(journal, answers(finished), blocks.sizes, finished, context)
+        records = functools.partial(_records, opened, blocks, journal, suffix, explain)
         write_records(output, records, suffix, file)
-    common.console.print(f"{total:,} answers are in {output}", soft_wrap=True)
+    count = sum(blocks.sizes)
+    common.console.print(f"{count:,} answers are in {output}", soft_wrap=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Opened:
+    """A pipeline, its task, and the exported file that answers without TensorFlow."""
+
+    answer: Any
+    network: Any = None
+    explainer: Any = None
+
+    @property
+    def task(self):
+        return task_named(self.answer.task)
+
+    @property
+    def fields(self):
+        return self.task.fields(self.answer.answerer)
 
 
 def _labels(candidate_labels, task_name):
@@ -220,6 +190,13 @@ def _labels(candidate_labels, task_name):
     return labels
 
 
+def _check_output(output, as_json):
+    """Return the suffix of a new file; raise if it cannot be written."""
+    if output and pathlib.Path(output).exists():
+        raise FileExistsError(f"{output} already exists. Choose another --output.")
+    return check_writable(output, as_json) if output else ""
+
+
 def _free_name(name, taken):
     """Return a name for a column of answers that no column of the input has."""
     numbered = (f"predicted_{name}_{i}" for i in itertools.count(2))
@@ -228,7 +205,7 @@ def _free_name(name, taken):
 
 
 def _open(model, task_name, engine, explain, settings):
-    """Return a pipeline, and its exported file or `None` if TensorFlow answers."""
+    """Open a model, without TensorFlow if an exported file answers."""
     is_int8 = engine in ("onnx", "litert")
     is_exported = pathlib.Path(model).suffix in common.EXPORTED
     if is_exported and (task_name or is_int8 or explain):
@@ -242,7 +219,7 @@ def _open(model, task_name, engine, explain, settings):
         common.check_checkpoint(model)
     network = None if is_int8 or explain else common.open_network(model, task_name)
     if network:
-        return Pipeline(network, **settings), network
+        return _Opened(Pipeline(network, **settings), network)
     if engine == "ray":
         raise AlbertError(
             "--engine ray needs an exported model, and does not apply to --explain. "
@@ -252,7 +229,29 @@ def _open(model, task_name, engine, explain, settings):
     from albert_tf import pipeline
 
     settings = {**settings, "engine": engine} if is_int8 else settings
-    return pipeline(task_name, model, **settings), None
+    opened = _Opened(pipeline(task_name, model, **settings))
+    if not explain:
+        return opened
+    check_support("--explain", "explain", opened.task)
+    explainer = opened.task.explain(opened.answer.answerer)
+    return dataclasses.replace(opened, explainer=explainer)
+
+
+def _read(opened, model, file, texts, columns):
+    """Return the blocks of all examples of a file, or of texts."""
+    if file:
+        return read_remembered(model, columns, lambda x: _file_blocks(opened, file, x))
+    lines = texts or standard_input(columns.encoding)
+    parts = [lines[i : i + BLOCK] for i in range(0, len(lines), BLOCK)]
+    inputs = functools.partial(opened.task.inputs, opened.fields)
+    return CheckedBlocks(
+        lambda: ((inputs(part), None) for part in parts), "The list of texts"
+    )
+
+
+def _file_blocks(opened, file, columns):
+    blocks = file_blocks(opened.task, file, columns, opened.fields)
+    return CheckedBlocks(blocks, file)
 
 
 def _examples(x):
@@ -260,13 +259,51 @@ def _examples(x):
     return zip(*as_columns(x), strict=True)
 
 
-def _digest(network, answer):
+def _digest(opened):
     """Return the fingerprint of an exported file or of a model."""
-    if network:
-        return network.digest
+    if opened.network:
+        return opened.network.digest
     from albert_tf.training.run_state import model_digest
 
-    return model_digest(answer.model)
+    return model_digest(opened.answer.model)
+
+
+# === Answers ===
+
+
+def _complete(journal, answers, sizes, finished, context):
+    """Add the answers of the blocks that are not finished to a journal."""
+    done, total = sum(sizes[:finished]), sum(sizes)
+    with (
+        common.progress_bar("Texts", context, "texts") as progress,
+        contextlib.closing(answers),
+    ):
+        progress(done, total)
+        for _, found in answers:
+            append(journal, found)
+            done += len(found)
+            progress(done, total)
+
+
+def _records(opened, blocks, journal, suffix, explain):
+    """Yield the record of each example with its answer."""
+    fields = opened.fields
+    taken = blocks.names or dict.fromkeys(fields)
+    for (x, own), answers in zip(blocks(), read_journal(journal), strict=True):
+        examples = (dict(zip(fields, part, strict=False)) for part in _examples(x))
+        for record, found in zip(own or examples, answers, strict=True):
+            if suffix == ".jsonl":
+                named = found if isinstance(found, dict) else {"answer": found}
+            else:
+                named = opened.task.columns(found["answer"] if explain else found)
+            yield record | {_free_name(k, taken): x for k, x in named.items()}
+
+
+def _print_answers(task, answers, as_json, explain):
+    """Print the answers of all blocks."""
+    for x, block in answers:
+        for parts, found in zip(_examples(x), block, strict=True):
+            _print_answer(task, parts, found, as_json, explain)
 
 
 def _print_answer(task, parts, found, as_json, explain):
@@ -292,57 +329,14 @@ def _print_answer(task, parts, found, as_json, explain):
         common.print_line("\t".join([*map(str, cells), text]))
 
 
-# === Texts ===
-
-
-def _file_of(texts):
-    """Return the file that the only text names; raise if that file is missing."""
-    from albert_tf.data.reading import endings
-
-    if texts and len(texts) > 1 and all(map(os.path.isfile, texts)):
-        raise AlbertError(f"Pass one file at a time. Received: {' '.join(texts)}")
-    if not texts or len(texts) > 1:
-        return None
-    # Unlike pathlib, this returns False for a text that is too long for a name.
-    if os.path.isfile(texts[0]) or os.path.isdir(texts[0]):
-        return texts[0]
-    is_pipe = os.path.exists(texts[0])
-    if is_pipe or endings(texts[0])[0] in _SUFFIXES:
-        raise FileNotFoundError(
-            f"{texts[0]} is not a file. Expected texts, or one file of texts. Pass the "
-            "output of another command as standard input."
-        )
-    return None
-
-
-def _standard_input(encoding):
-    """Return the lines of standard input, with U+FFFD for what cannot be decoded."""
-    from albert_tf.data.reading import is_json, open_text
-
-    name = "Standard input"
-    file = io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
-    text = open_text(name, file, encoding, "replace", newline=None)
-    lines = [line.removesuffix("\n") for line in text]
-    lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
-    if wrong := [i for i, line in enumerate(lines, start=1) if "\ufffd" in line]:
-        message = f"{name} is not {text.encoding.upper()} in {len(wrong)} lines, "
-        message += (
-            f"first in line {wrong[0]}. Name the right encoding with `encoding=`."
-        )
-        warnings.warn(message, stacklevel=2)
-    if lines and is_json(lines[0]):
-        raise AlbertError(f"{name} looks like JSON. Save it as a .jsonl file.")
-    return lines
-
-
 # === Explanations ===
 
 
-def _explain(answer, explainer, x):
+def _explain(opened, x):
     """Return the answers for inputs, each with its explanation."""
     rows = []
-    for found, parts in zip(answer(x), _examples(x), strict=True):
-        values = explainer(parts if isinstance(x, tuple) else parts[0])
+    for found, parts in zip(opened.answer(x), _examples(x), strict=True):
+        values = opened.explainer(parts if isinstance(x, tuple) else parts[0])
         explanation = {
             "label": values.label,
             "probability": values.output,

@@ -13,8 +13,8 @@ import typer
 from rich.table import Table
 
 from albert_tf_cli import common, options
-from albert_tf_cli.options import data_option, directory_option
-from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
+from albert_tf_cli.options import directory_option
+from albert_tf_cli.tasks import READERS, Columns, Task, task_named
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError, import_extra
 
@@ -43,10 +43,6 @@ NOTES = {
         "Sorted by loss. Examples are counted from 1, without the header of the file. "
         "Blue characters support the prediction, orange ones oppose it.",
     ),
-    "suspicious": (
-        "Training examples whose label looks wrong",
-        "A cross-validated logistic regression predicts another label.",
-    ),
 }
 
 
@@ -59,10 +55,6 @@ def evaluate(
     label_separator: options.LabelSeparator = None,
     encoding: options.Encoding = None,
     skip_invalid: options.SkipInvalid = False,
-    train: Annotated[
-        str | None,
-        data_option("With --report: training examples, to list suspicious labels."),
-    ] = None,
     report_directory: Annotated[
         str | None,
         directory_option(
@@ -79,12 +71,10 @@ def evaluate(
     \b
     Examples:
       albert-tf evaluate my_model test.tsv
-      albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
+      albert-tf evaluate my_model test.tsv --report my_report
     """
-    if train and not report_directory:
-        raise AlbertError("--train needs --report DIRECTORY.")
     common.check_checkpoint(model)
-    common.check_files(file, train)
+    common.check_files(file)
     trained = None if report_directory else common.open_network(model)
     if trained:
         task, known = task_named(trained.task), trained.settings
@@ -95,7 +85,7 @@ def evaluate(
         found = pipeline(path=model)
         task, trained = task_named(found.task), found.model
         known = trained.get_config()
-    if task.name not in TASKS:
+    if task.name not in READERS:
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
@@ -106,8 +96,6 @@ def evaluate(
         check_support("--label-separator", "splits_labels", task)
     if report_directory:
         check_support("--report", "mistakes", task)
-        if train:
-            check_support("--train", "suspicious", task)
     read = reader_of(task, skip_invalid)
     examples = read_remembered(model, columns, lambda x: read(file, x, known))
     predicted = task.predict(trained, examples.x, batch_size)
@@ -116,12 +104,6 @@ def evaluate(
         rows = task.mistakes(trained, examples, predicted)
         colours = _attributions(task, trained, rows[:EXPLAINED])
         lists = {"mistakes": rows}
-        if train:
-            train_examples = read_remembered(
-                model, columns, lambda x: read(train, x, known)
-            )
-            rows = task.suspicious(trained, train_examples, batch_size)
-            lists["suspicious"] = rows
         write_report(report_directory, f"{model} on {file}", values, lists, colours)
         counts = ", ".join(f"{len(rows)} {name}" for name, rows in lists.items())
         page = pathlib.Path(report_directory) / "report.html"
@@ -196,7 +178,7 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
 def check_support(option_name: str, method: str, task: Task) -> None:
     """Raise if a task lacks an optional method, which an option needs."""
     if getattr(task, method) is None:
-        names = [name for name, other in TASKS.items() if getattr(other, method)]
+        names = [name for name, other in READERS.items() if getattr(other, method)]
         raise AlbertError(
             f"{option_name} does not apply to {task.name}, only to {', '.join(names)}."
         )

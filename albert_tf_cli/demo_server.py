@@ -12,7 +12,7 @@ import typer
 from albert_tf_cli import common
 from albert_tf_cli.chinese_help import is_chinese
 from albert_tf_cli.demo_pages import COMPONENTS, PAGES, WORDS
-from albert_tf_cli.evaluate import coloured_html, read_remembered, reader_of
+from albert_tf_cli.evaluation import coloured_html, read_remembered, reader_of
 from albert_tf_cli.options import output_option
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError, import_extra

@@ -1,0 +1,88 @@
+"""Run a model on batches of texts, and its outputs in input order."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.models.batching import TextBatches
+
+
+def predict_batches(model: keras.Model, batches: TextBatches, **kwargs: Any) -> Any:
+    """Return the outputs of a model in the order of the examples.
+
+    A single batch goes to the model without a dataset and shows no progress bar.
+    `kwargs` are the arguments of `keras.Model.predict`.
+    """
+    model.make_predict_function()
+    function = model.predict_function
+    is_traced = model.steps_per_execution == 1 and isinstance(
+        function, tf.types.experimental.PolymorphicFunction
+    )
+    batch = None
+    if (
+        is_traced
+        and batches.count == 1
+        and kwargs.get("callbacks") is None
+        and model.distribute_strategy.num_replicas_in_sync == 1
+    ):
+        (batch,) = batches
+    if is_traced and not function.experimental_get_tracing_count():
+        # For any length at once, where Keras would trace three times.
+        example = batches.dataset.element_spec if batch is None else batch
+        spec = keras.tree.map_structure(
+            lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype), example
+        )
+        function.get_concrete_function([spec])
+    if batch is None:
+        # Without KerasHub's preprocessing.
+        outputs = keras.Model.predict(model, batches.dataset, **kwargs)
+    else:
+        outputs = function([batch])
+    return batches.restore(split_ragged(outputs))
+
+
+# === Outputs with an axis for the tokens ===
+
+
+def is_per_token(symbolic: keras.KerasTensor) -> bool:
+    """Return whether the second axis of an output is that of the tokens."""
+    return len(symbolic.shape) > 1 and symbolic.shape[1] is None
+
+
+def without_padding(outputs: Any, symbolic: Any, padding_mask: tf.Tensor) -> Any:
+    """Return the outputs of a batch, those of tokens as `tf.RaggedTensor`s.
+
+    Keras joins ragged outputs of batches quickly; others only of equal lengths.
+    """
+    lengths = tf.reduce_sum(padding_mask, axis=1)
+
+    def cut(output, symbolic):
+        if is_per_token(symbolic):
+            return tf.RaggedTensor.from_tensor(output, lengths=lengths)
+        return output
+
+    return keras.tree.map_structure(cut, outputs, symbolic)
+
+
+def split_ragged(outputs: Any) -> Any:
+    """Return outputs as arrays, and ragged ones as lists of arrays, one per row."""
+
+    def split(output):
+        if not isinstance(output, tf.RaggedTensor):
+            return keras.ops.convert_to_numpy(output)
+        return np.split(output.values.numpy(), output.row_splits.numpy()[1:-1])
+
+    return keras.tree.map_structure(split, outputs)
+
+
+def empty_outputs(symbolic: Any) -> Any:
+    """Return the outputs for an empty list of texts."""
+
+    def empty(symbolic):
+        if is_per_token(symbolic):
+            return []
+        return np.zeros((0, *symbolic.shape[1:]), symbolic.dtype)
+
+    return keras.tree.map_structure(empty, symbolic)

@@ -1,0 +1,414 @@
+"""The command `albert-tf finetune`."""
+
+import contextlib
+import pathlib
+import types
+import warnings
+from typing import Annotated, Any, Literal
+
+import typer
+
+from albert_tf_cli import common, options
+from albert_tf_cli.evaluation import check_support, reader_of
+from albert_tf_cli.new_models import model_class_of, new_model
+from albert_tf_cli.options import (
+    advanced_option,
+    data_option,
+    directory_option,
+    model_option,
+    output_option,
+    training_option,
+)
+from albert_tf_cli.tasks import READERS, Columns, split
+from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.opening import NETWORK, preset_digest
+
+TaskName: Any = Literal[*READERS]
+ClassWeight = Literal["balanced"]
+Freeze = Literal["embeddings", "encoder"]
+PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
+# Minimum number of dev examples, and examples of the most frequent class per example of
+# the rarest, without a warning.
+LEAST_DEV, MOST_FREQUENT = 20, 50
+# Scores that are not better if they are larger.
+_NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
+
+# Options that identify a training. An interrupted one resumes with the same values.
+IDENTIFYING = (
+    *("task", "sequence_length", "epochs", "batch_size", "learning_rate", "patience"),
+    *("monitor", "class_weight", "precision", "seed", "freeze", "pooling_mode"),
+    *("early_exit", "ema_momentum", "gradient_accumulation_steps"),
+)
+# Options with a default by the data.
+_RESOLVED = ("epochs", "batch_size")
+# Options whose files identify it by their contents, and those of the output.
+OTHERS = (
+    *("train", "dev", "test", "checkpoint", "config", "vocab"),
+    *("label_column", "text_column", "text_b_column", "label_separator"),
+    *("encoding", "skip_invalid", "output", "overwrite"),
+)
+
+
+def finetune(
+    context: typer.Context,
+    train: Annotated[str, data_option("File of labelled examples.")],
+    output: Annotated[str, directory_option("Directory for the model.")],
+    task: Annotated[
+        TaskName,
+        data_option(f"Task to learn: {', '.join(READERS)}.", metavar="TASK"),
+    ] = "text-classification",
+    dev: Annotated[
+        str | None,
+        data_option("Examples that choose the epoch. Default: a tenth of --train."),
+    ] = None,
+    test: Annotated[
+        str | None, data_option("Labelled examples to score the model on.")
+    ] = None,
+    label_column: options.LabelColumn = None,
+    text_column: options.TextColumn = None,
+    text_b_column: options.TextBColumn = None,
+    label_separator: options.LabelSeparator = None,
+    encoding: options.Encoding = None,
+    skip_invalid: options.SkipInvalid = False,
+    checkpoint: options.StartCheckpoint = None,
+    config: Annotated[
+        str | None,
+        model_option(
+            "Config file of the checkpoint. Without --checkpoint: a size such as "
+            "albert_tiny_zh or a config file, for random weights."
+        ),
+    ] = None,
+    vocab: options.Vocab = None,
+    sequence_length: Annotated[
+        int,
+        model_option("Maximum number of tokens; longer texts are truncated.", min=5),
+    ] = 256,
+    epochs: Annotated[
+        int | None,
+        training_option(
+            "Passes over the training examples. Default: 3, and up to 30 for fewer "
+            "than 1,500.",
+            min=1,
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        training_option(
+            "Examples per step. Default: 16, and 32 from 10,000 examples on.", min=1
+        ),
+    ] = None,
+    learning_rate: Annotated[
+        float | None,
+        training_option(
+            "Peak learning rate. Default: that of the checkpoint, or by size: 1e-4 for "
+            "tiny (3e-4 from random weights), 3e-5 for base."
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        training_option("Stop after this many epochs without a better score.", min=1),
+    ] = None,
+    monitor: Annotated[
+        str | None,
+        training_option(
+            "Dev score that chooses the epoch, such as macro_f1. Default: by task."
+        ),
+    ] = None,
+    class_weight: Annotated[
+        ClassWeight | None,
+        training_option("Weight the classes inversely to their frequency."),
+    ] = None,
+    precision: options.Precision = "float32",
+    seed: options.Seed = 1,
+    overwrite: Annotated[
+        bool, output_option("Replace a model in --output.", "--overwrite")
+    ] = False,
+    freeze: Annotated[
+        Freeze | None,
+        advanced_option("Freeze the embeddings, or all but the head (encoder)."),
+    ] = None,
+    pooling_mode: Annotated[
+        PoolingMode | None,
+        advanced_option("Pooling of the token vectors. Default: by task."),
+    ] = None,
+    early_exit: Annotated[
+        bool, advanced_option("Train every layer to classify.", "--early-exit")
+    ] = False,
+    ema_momentum: options.EmaMomentum = None,
+    gradient_accumulation_steps: options.GradientAccumulationSteps = None,
+):
+    """Fine-tune a model on labelled examples.
+
+    Files are .tsv, .csv, .xlsx or .jsonl, with the columns label, text and, for pairs,
+    text_b. Use --label-column and --text-column for other names. The epoch with the
+    best dev score is kept. The command writes the model, metrics.json and history.png
+    to --output. After an interruption, the same command resumes the training.
+
+    \b
+    Example:
+      albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv \\
+          --dev dev.tsv --output my_model
+    """
+    given, learned = types.SimpleNamespace(**context.params), READERS[task]
+    _check_output(pathlib.Path(output), checkpoint, overwrite)
+    data = _read(given, learned)
+    _check_start(given)
+    _print_start(given, data)
+    common.import_tensorflow()
+    model = _build(given, data)
+    given.monitor = _monitor(given, model, learned, data)
+    _warn_of_data(given, model, learned, data)
+    given.epochs, given.batch_size = _defaults(given, len(data["train"]))
+    metrics = _train(context, given, model, learned, data)
+    _write(context, given, model, learned, data, metrics)
+
+
+# === Read ===
+
+
+def _check_output(folder, checkpoint, overwrite):
+    """Raise if the model would replace files that it may not replace."""
+    is_start = checkpoint and folder.resolve() == pathlib.Path(checkpoint).resolve()
+    may_replace = overwrite or common.state_folder(folder).exists()
+    if is_start or (folder.exists() and any(folder.iterdir()) and not may_replace):
+        raise FileExistsError(
+            f"--output {folder} contains files. Choose another directory, or pass "
+            "--overwrite to replace a model other than --checkpoint."
+        )
+
+
+def _read(given, learned):
+    """Return the examples by part; without a dev file, a tenth of train is dev."""
+    if given.label_separator:
+        check_support("--label-separator", "splits_labels", learned)
+    read = reader_of(learned, given.skip_invalid)
+    columns = Columns(
+        *(given.label_column, given.text_column, given.text_b_column),
+        *(given.label_separator, given.encoding),
+    )
+    data = {"train": read(given.train, columns)}
+    for name in ("dev", "test"):
+        if file := getattr(given, name):
+            data[name] = read(file, columns, data["train"].arguments)
+    if "dev" not in data:
+        data["train"], data["dev"] = split(data["train"], given.seed)
+    return data
+
+
+def _check_start(given):
+    """Raise if there is nothing to start from."""
+    if given.checkpoint:
+        common.check_checkpoint(given.checkpoint)
+    elif not (given.config and given.vocab):
+        raise AlbertError(
+            "Missing --checkpoint. To train from random weights, give --config and "
+            "--vocab instead."
+        )
+    common.check_files(given.vocab)
+
+
+def _print_start(given, data):
+    """Print the labels, the number of examples and the start of a training."""
+    counts = ", ".join(f"{name} {len(part):,}" for name, part in data.items())
+    if labels := data["train"].arguments.get("labels"):
+        counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
+    start = given.checkpoint or f"random weights ({given.config})"
+    common.console.print(f"{counts} examples, from {start}", soft_wrap=True)
+
+
+# === Build ===
+
+
+def _build(given, data):
+    """Return the compiled model."""
+    import keras
+
+    from albert_tf.backbone.precision import as_dtype
+    from albert_tf.training import fine_tuning_learning_rate
+
+    keras.utils.set_random_seed(given.seed)
+    keras.config.set_dtype_policy(as_dtype(given.precision))
+    pooling = {"pooling_mode": given.pooling_mode} if given.pooling_mode else {}
+    model = new_model(
+        model_class_of(given.task, given.early_exit, given.class_weight, pooling),
+        *(given.checkpoint, given.config, given.vocab, given.sequence_length),
+        {**data["train"].arguments, **pooling},
+    )
+    learning_rate = given.learning_rate
+    if learning_rate is None and given.checkpoint is None:
+        width = model.backbone.hidden_dim
+        learning_rate = fine_tuning_learning_rate(width, random_weights=True)
+    model.compile(
+        learning_rate=learning_rate,
+        ema_momentum=given.ema_momentum,
+        gradient_accumulation_steps=given.gradient_accumulation_steps,
+    )
+    return model
+
+
+def _monitor(given, model, learned, data):
+    """Return the score that chooses the epoch; raise if the model has none such."""
+    if given.monitor is None:
+        return model.monitor
+    example = data["dev"].select([0])
+    scores = {model.monitor, *learned.evaluate(model, example, given.batch_size)}
+    if given.monitor not in scores - _NOT_TO_MAXIMISE:
+        raise AlbertError(
+            f"--monitor {given.monitor} is not a score to maximise. Expected one of: "
+            f"{', '.join(sorted(scores - _NOT_TO_MAXIMISE))}"
+        )
+    return given.monitor
+
+
+# === Train ===
+
+
+def _defaults(given, examples):
+    """Return the number of epochs and the batch size for a number of examples."""
+    from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
+
+    epochs = given.epochs or fine_tuning_epochs(examples)
+    batch_size = given.batch_size or fine_tuning_batch_size(examples)
+    common.console.print(f"Epochs: {epochs}, batch size: {batch_size}")
+    return epochs, batch_size
+
+
+def _train(context, given, model, learned, data):
+    """Train and return the metrics, with those of the test examples."""
+    from albert_tf.models import class_weights
+    from albert_tf.training.fine_tuning import fine_tune
+    from albert_tf.training.run_state import model_digest
+
+    train, dev, size = data["train"], data["dev"], given.batch_size
+    weights = given.class_weight and class_weights(train.y, train.arguments["labels"])
+    with common.interruptible(context) as progress:
+        metrics = fine_tune(
+            model,
+            (train.x, train.y),
+            (dev.x, dev.y),
+            given.output,
+            epochs=given.epochs,
+            batch_size=size,
+            # A resumed training must have the same settings and contents of files.
+            settings={
+                **{name: context.params[name] for name in IDENTIFYING},
+                **{name: getattr(given, name) for name in _RESOLVED},
+                "arguments": train.arguments,
+                "model": model_digest(model),
+            },
+            **progress,
+            maximise=given.monitor,
+            tune=lambda model: learned.tune(model, dev, size),
+            scores=lambda model: learned.evaluate(model, dev, size),
+            freeze=given.freeze,
+            patience=given.patience,
+            seed=given.seed,
+            class_weight=weights,
+        )
+    if test := data.get("test"):
+        metrics["test"] = {
+            **model.evaluate(test.x, test.y, size, verbose=0, return_dict=True),
+            **learned.evaluate(model, test, size),
+        }
+    return metrics
+
+
+# === Write ===
+
+
+def _write(context, given, model, learned, data, metrics):
+    """Write metrics.json, history.png, the exported model and the model card."""
+    from albert_tf.export import onnx
+    from albert_tf.files import remove_directory, write_json
+    from albert_tf.model_card import write_model_card
+    from albert_tf.training.run_state import plot_history
+
+    folder, settings = pathlib.Path(given.output), dict(context.params)
+    del settings["output"]
+    metrics["settings"] = settings | {x: getattr(given, x) for x in _RESOLVED}
+    if labels := data["train"].arguments.get("labels"):
+        metrics["classes"] = labels
+    card = _card(given, learned, data, metrics)
+    # An export uses the card of the same weights only.
+    metrics["card"] = {preset_digest(folder): card}
+    write_json(folder / "metrics.json", metrics)
+    plot_history(metrics["history"], ("loss", given.monitor), folder / "history.png")
+    # For answers without TensorFlow, where the package and the task allow it.
+    with contextlib.suppress(ImportError, AlbertError):
+        onnx(model, folder / NETWORK, preset=folder)
+    write_model_card(folder, model, **card)
+    # Last: until then, the same command completes an interrupted run.
+    remove_directory(common.state_folder(folder))
+    best = [
+        f"{name} {given.monitor} {metrics[name][given.monitor]:.4f}"
+        for name in ("dev", "test")
+        if name in metrics
+    ]
+    common.console.print(
+        f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
+        f"{', '.join(best)}. Model, README.md and metrics.json are in {given.output}",
+        soft_wrap=True,
+    )
+
+
+def _card(given, learned, data, metrics):
+    """Return what the model card has of a training."""
+    from albert_tf.model_card import excerpt
+
+    files = {name: getattr(given, name) for name in data}
+    files["dev"] = files["dev"] or f"{given.train} (10%)"
+    return {
+        "start": given.checkpoint or f"{given.config} (random weights)",
+        "data": {
+            name: (files[name], len(part), metrics.get(name, {}))
+            for name, part in data.items()
+        },
+        "examples": {
+            label: excerpt(text)
+            for label, text in learned.class_examples(data["train"]).items()
+        },
+    }
+
+
+# === Warnings ===
+
+
+def _warn_of_data(given, model, learned, data):
+    """Warn of classes without examples, and of few dev examples."""
+    if given.class_weight is None:
+        _warn_of_rare_class(learned.class_counts(data["train"]), model)
+    _warn_of_dev(data["dev"], learned.class_counts(data["dev"]))
+
+
+def _warn_of_rare_class(counts, model):
+    """Warn if a model may never predict the rarest class."""
+    if not counts:
+        return
+    rarest, most = (choose(counts, key=counts.get) for choose in (min, max))
+    if counts[most] < MOST_FREQUENT * counts[rarest]:
+        return
+    remedy = "Add examples of it"
+    if model.takes_class_weight:
+        remedy += ", or pass --class-weight balanced and --monitor macro_f1"
+    warnings.warn(
+        f"The class {rarest!r} has {counts[rarest]:,} training examples, {most!r} has "
+        f"{counts[most]:,}. The model may never predict the rare class. {remedy}.",
+        stacklevel=2,
+    )
+
+
+def _warn_of_dev(dev, counts):
+    """Warn if dev hardly distinguishes good epochs from bad ones."""
+    if len(dev) < LEAST_DEV:
+        warnings.warn(
+            f"Only {len(dev)} dev examples choose the epoch. A single one can change "
+            f"the score by {1 / len(dev):.0%}. Pass --dev with 100 or more.",
+            stacklevel=2,
+        )
+    if missing := [label for label, count in counts.items() if not count]:
+        warnings.warn(
+            f"{len(missing)} of {len(counts)} classes have no dev example: "
+            f"{common.shown(missing)}. Mistakes on them do not change the score. Pass "
+            "--dev with examples of each class.",
+            stacklevel=2,
+        )

@@ -1,0 +1,50 @@
+"""What a command reads: texts, a file, or standard input."""
+
+import io
+import os
+import sys
+import warnings
+
+from albert_tf_lite.errors import AlbertError
+
+_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx")
+
+
+def file_of(texts):
+    """Return the file that the only text names; raise if that file is missing."""
+    from albert_tf.data.reading import endings
+
+    if texts and len(texts) > 1 and all(map(os.path.isfile, texts)):
+        raise AlbertError(f"Pass one file at a time. Received: {' '.join(texts)}")
+    if not texts or len(texts) > 1:
+        return None
+    # Unlike pathlib, this returns False for a text that is too long for a name.
+    if os.path.isfile(texts[0]) or os.path.isdir(texts[0]):
+        return texts[0]
+    is_pipe = os.path.exists(texts[0])
+    if is_pipe or endings(texts[0])[0] in _SUFFIXES:
+        raise FileNotFoundError(
+            f"{texts[0]} is not a file. Expected texts, or one file of texts. Pass the "
+            "output of another command as standard input."
+        )
+    return None
+
+
+def standard_input(encoding):
+    """Return the lines of standard input, with U+FFFD for what cannot be decoded."""
+    from albert_tf.data.reading import is_json, open_text
+
+    name = "Standard input"
+    file = io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
+    text = open_text(name, file, encoding, "replace", newline=None)
+    lines = [line.removesuffix("\n") for line in text]
+    lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
+    if wrong := [i for i, line in enumerate(lines, start=1) if "\ufffd" in line]:
+        message = f"{name} is not {text.encoding.upper()} in {len(wrong)} lines, "
+        message += (
+            f"first in line {wrong[0]}. Name the right encoding with `encoding=`."
+        )
+        warnings.warn(message, stacklevel=2)
+    if lines and is_json(lines[0]):
+        raise AlbertError(f"{name} looks like JSON. Save it as a .jsonl file.")
+    return lines

@@ -1,0 +1,183 @@
+"""Files of texts with one class or several."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+
+import albert_tf
+from albert_tf.data.labels import check_single
+from albert_tf_cli import common
+from albert_tf_cli.tasks.task import (
+    Examples,
+    Task,
+    columns_of,
+    read_labelled,
+    worst,
+)
+from albert_tf_lite.answers import ANSWERS
+from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.exported_model import ExportedModel
+from albert_tf_lite.inputs import class_positions
+
+
+class _Classification(Task):
+    """Base class of single-label and multi-label classification."""
+
+    takes_columns = True
+
+    def predict(self, model, x, batch_size):
+        outputs = super().predict(model, x, batch_size)
+        is_exported = isinstance(model, ExportedModel)
+        settings = model.settings if is_exported else model.exported_settings()
+        return ANSWERS[self.name].arrays(outputs, settings)
+
+    def explain(self, model):
+        from albert_tf.models import IntegratedGradients
+
+        return IntegratedGradients(model)
+
+    def _labels(self, names, known):
+        """Return the labels of the model `known`, or those of the examples."""
+        if known is None:
+            return albert_tf.data.class_names(names)
+        return list(map(str, known["labels"] or range(known["num_classes"])))
+
+    def _names(self, examples):
+        """Return the classes of each example."""
+        return [[label] for label in examples.y]
+
+    def class_counts(self, examples):
+        counts = Counter(itertools.chain(*self._names(examples)))
+        return {label: counts[label] for label in examples.arguments["labels"]}
+
+    def class_examples(self, examples):
+        found = dict.fromkeys(examples.arguments["labels"], "")
+        for i, names in enumerate(self._names(examples)):
+            for name in names:
+                columns = columns_of(examples.x, i)
+                found[name] = found[name] or " / ".join(columns.values())
+        return found
+
+    def _examples(self, found, y, labels):
+        arguments = {"num_classes": len(labels), "labels": labels, "pairs": found.pairs}
+        return Examples(found.x, y, arguments)
+
+
+class TextClassification(_Classification):
+    """One class per text, in the column `label`."""
+
+    name = "text-classification"
+    skips_invalid = True
+
+    def read(self, path, columns, known=None, skip_invalid=False):
+        found = read_labelled(path, columns, known)
+        if known is None:
+            check_single(found.labels, found.places)
+        labels = self._labels(found.labels, known)
+        found = found.without_invalid(labels) if skip_invalid else found
+        if known is None and len(labels) == 1 and set(found.labels) == set(labels):
+            raise AlbertError(
+                f"All texts of {path} have the label {labels[0]!r}. Expected at least "
+                "two classes. Check --label-column."
+            )
+        # Names, because numbers could be names, too.
+        names = [labels[i] for i in found.class_ids(labels)]
+        return self._examples(found, names, labels)
+
+    def scores(self, examples, predicted):
+        names = predicted["label"]
+        scores = albert_tf.evaluation.classification_scores(examples.y, names)
+        # Keras computes the accuracy, which the micro F1 equals.
+        return {"macro_f1": scores["macro_f1"]}
+
+    def report(self, model, examples, predicted):
+        rows = albert_tf.evaluation.classification_report(
+            examples.y, predicted["label"], model.class_names
+        )
+        return {**rows, **self.scores(examples, predicted)}
+
+    def mistakes(self, model, examples, predicted):
+        truth = class_positions(examples.y, model.class_names)
+        found = albert_tf.evaluation.worst_mistakes(predicted["probabilities"], truth)
+        return [
+            {
+                "example": row["index"] + 1,
+                "label": model.class_names[row["label_id"]],
+                "predicted": model.class_names[row["predicted_id"]],
+                "probability": row["predicted_probability"],
+                "of_label": row["label_probability"],
+                **columns_of(examples.x, row["index"]),
+            }
+            for row in found
+        ]
+
+
+class MultiLabel(_Classification):
+    """Any number of classes per text, such as "体育|娱乐"."""
+
+    name = "multi-label"
+    splits_labels = True
+
+    def read(self, path, columns, known=None):
+        found = read_labelled(path, columns, known)
+        classes = None if known is None else self._labels((), known)
+        names = found.label_lists(columns.label_separator, classes)
+        labels = self._labels(itertools.chain(*names), known)
+        if not labels:
+            raise AlbertError(
+                f"No text of {path} has a label. Write the labels of a text into one "
+                'cell, such as "体育|娱乐", or check --label-column.'
+            )
+        common.import_tensorflow()
+        from albert_tf.preprocessing.texts import multi_hot
+
+        y = multi_hot(found.x, names, len(labels), labels)
+        return self._examples(found, y, labels)
+
+    def _names(self, examples):
+        labels = np.array(examples.arguments["labels"], object)
+        return [labels[np.asarray(row, bool)] for row in examples.y]
+
+    def tune(self, model, dev, batch_size):
+        from albert_tf.models import tune_thresholds
+
+        tune_thresholds(model, dev.x, dev.y, batch_size)
+
+    def scores(self, examples, predicted):
+        return albert_tf.evaluation.multi_label_scores(examples.y, predicted["chosen"])
+
+    def report(self, model, examples, predicted):
+        names, chosen = model.class_names, predicted["chosen"]
+        rows = albert_tf.evaluation.classification_report(examples.y, chosen, names)
+        return {**rows, **self.scores(examples, predicted)}
+
+    def columns(self, answer):
+        return {
+            "labels": "|".join(label["label"] for label in answer),
+            "scores": "|".join(f"{label['score']:.4f}" for label in answer),
+        }
+
+    def mistakes(self, model, examples, predicted):
+        truth, chosen = np.asarray(examples.y), predicted["chosen"]
+        probabilities = predicted["probabilities"]
+        given = np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-12)
+
+        def named(i, wrong):
+            ids = np.flatnonzero(wrong[i])
+            return "|".join(
+                f"{model.class_names[j]} {probabilities[i, j]:.4f}" for j in ids
+            )
+
+        rows = (
+            {
+                "example": i + 1,
+                "missed": named(i, truth > chosen),
+                "wrong": named(i, chosen > truth),
+                # In nats, the sum over the classes.
+                "loss": float(loss),
+                **columns_of(examples.x, i),
+            }
+            for i, loss in enumerate(-np.log(given).sum(axis=1))
+        )
+        return worst(rows)

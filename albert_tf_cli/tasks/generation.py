@@ -1,0 +1,64 @@
+"""Files of misspelt sentences, and of articles with summaries."""
+
+import albert_tf
+from albert_tf_cli.tasks.task import Examples, Task
+
+
+class SpellingCorrection(Task):
+    """A misspelt and a correct text of the same length."""
+
+    name = "spelling-correction"
+
+    def read(self, path, columns, known=None):
+        return Examples(*albert_tf.data.read_spelling(path, columns.encoding))
+
+    def cells(self, table, roles):
+        # The correct texts, if there are such, stand beside the misspelt ones.
+        both = ("original", "correct")
+        is_pair = not table.has_header and len(table.header) == 2
+        if table.given or not (is_pair or {*both} <= {*table.columns}):
+            return super().cells(table, roles)
+        table.find(*both)
+        return table.cells("original")
+
+    def predict(self, model, x, batch_size):
+        return [answer["target"] for answer in model.correct(x, batch_size)]
+
+    def scores(self, examples, predicted):
+        return albert_tf.evaluation.spelling_scores(examples.x, examples.y, predicted)
+
+    def columns(self, answer):
+        errors = (
+            f"{wrong}→{right}@{place}" for wrong, right, place in answer["errors"]
+        )
+        return {"target": answer["target"], "errors": " ".join(errors)}
+
+
+class Summarization(Task):
+    """An article and its summary, sentences of the article; scored by ROUGE."""
+
+    name = "summarization"
+    requires = ("rouge_score",)
+
+    def read(self, path, columns, known=None):
+        return Examples(*albert_tf.data.read_articles(path, columns.encoding))
+
+    def roles(self, fields):
+        return ("article",)
+
+    def cells(self, table, roles):
+        table.find(*roles, pairs=False)
+        # Sentences of Chinese have no space between them.
+        return (
+            [
+                x if isinstance(x, str) else (" " * x[0].isascii()).join(x)
+                for x in table.column("article")
+            ],
+        )
+
+    def scores(self, examples, predicted):
+        summaries = [answer["summary"] for answer in predicted]
+        return albert_tf.evaluation.rouge_scores(summaries, examples.y)
+
+    def columns(self, answer):
+        return {"summary": " ".join(answer["summary"].split())}

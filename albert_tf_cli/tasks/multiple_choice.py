@@ -1,0 +1,55 @@
+"""Files of questions with choices."""
+
+import numpy as np
+
+import albert_tf
+from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks
+from albert_tf_lite.errors import AlbertError
+
+
+class MultipleChoice(Task):
+    """A context, a question and at least two choices."""
+
+    name = "multiple-choice"
+
+    def read(self, path, columns, known=None):
+        found = albert_tf.data.read_choices(path, columns.encoding)
+        if found.labels is None:
+            raise AlbertError(
+                f"{path} lacks the answers of its questions. Pass a labelled file."
+            )
+        return Examples(found.x, found.labels)
+
+    def report(self, model, examples, predicted):
+        chances = [1 / len(choices) for choices in examples.x[2]]
+        return {
+            "accuracy": float(np.mean(predicted.argmax(-1) == examples.y)),
+            "chance": float(np.mean(chances)),
+            "total": len(examples),
+        }
+
+    def inputs(self, fields, lines):
+        *parts, choices = super().inputs(fields, lines)
+        return (*parts, [self._checked(x.split("\t"), x) for x in choices])
+
+    def blocks(self, path, columns, fields, size):
+        if has_own_form(path, columns, "question"):
+            found = albert_tf.data.read_choices(path, columns.encoding)
+            yield from whole_blocks(found.x, found.ids, fields, size)
+            return
+        yield from super().blocks(path, columns, fields, size)
+
+    def cells(self, table, roles):
+        table.find(*roles, pairs=False)
+        cells = table.column("choices")
+        rows = [x.split("|") if isinstance(x, str) else x for x in cells]
+        choices = [self._checked(row, row) for row in rows]
+        return (*table.cells(*roles[:-1]), choices)
+
+    def _checked(self, choices, shown):
+        if len(choices) < 2:
+            raise AlbertError(
+                "Expected at least two choices after context and question, separated "
+                f"by tabs, in a column by |. Received: {shown!r}"
+            )
+        return choices

@@ -1,0 +1,62 @@
+"""Files of texts or pairs with a score."""
+
+import numpy as np
+
+import albert_tf
+from albert_tf_cli.tasks.task import Examples, Task, read_labelled
+from albert_tf_lite.answers import cosines_of
+
+
+class Regression(Task):
+    """A number per text or pair, such as the similarity of two texts."""
+
+    name = "regression"
+    takes_columns = True
+    skips_invalid = True
+
+    def read(self, path, columns, known=None, skip_invalid=False):
+        found = read_labelled(path, columns, known)
+        found = found.without_invalid() if skip_invalid else found
+        return Examples(found.x, found.scores(), {"pairs": found.pairs})
+
+    def predict(self, model, x, batch_size):
+        return np.ravel(super().predict(model, x, batch_size))
+
+    def scores(self, examples, predicted):
+        return albert_tf.evaluation.regression_scores(examples.y, predicted)
+
+
+class TextEmbedding(Task):
+    """Pairs with their similarity; `predict` compares two texts per line."""
+
+    name = "text-embedding"
+    takes_columns = True
+    skips_invalid = True
+
+    def read(self, path, columns, known=None, skip_invalid=False):
+        found = read_labelled(path, columns, {"pairs": True})
+        found = found.without_invalid() if skip_invalid else found
+        return Examples(found.x, found.scores())
+
+    def predict(self, model, x, batch_size):
+        predict = super().predict
+        return cosines_of(*(predict(model, part, batch_size) for part in x))
+
+    def scores(self, examples, predicted):
+        scores = albert_tf.evaluation.regression_scores(examples.y, predicted)
+        # Cosines have another range than the labels.
+        return {name: scores[name] for name in ("pearson", "spearman")}
+
+    def fields(self, model):
+        return ("text", "text_pair")
+
+    def inputs(self, fields, lines):
+        # Without a tab in any line they are single texts, each of which has a vector.
+        is_single = not any("\t" in line for line in lines)
+        return super().inputs(fields[:1] if is_single else fields, lines)
+
+    def cells(self, table, roles):
+        # A pair unless there is one text, or one is named.
+        table.find("text", pairs=False if table.given == {"text"} else None)
+        is_pair = "text_b" in table.columns and table.given != {"text"}
+        return table.cells(*roles[: 1 + is_pair])
