@@ -44,8 +44,8 @@ Config: TypeAlias = str | os.PathLike | dict[str, Any]
 class Checkpoint:
     """An open checkpoint, as `open_checkpoint` returns it.
 
-    Base class of the `formats`. Each of them opens its files in `__init__` and has
-    `find`, for the paths in a folder that it can open. `describe` does the rest.
+    Base class of the `formats`. Each of them opens its files in `__init__`, then calls
+    that of this class, and has `find`, for the paths in a folder that it can open.
     """
 
     layouts: tuple[Layout, ...] = ()  # The layouts that the form may have.
@@ -68,6 +68,18 @@ class Checkpoint:
     check_unchanged: Callable[[], None] = staticmethod(lambda: None)
     unpacked: Any = None  # The temporary folder of an archive, removed with this.
 
+    def __init__(self, config: Config | None = None):
+        layout = self.layout = self.find_layout()
+        self._file_names = layout.table_names(self.file_shapes, self.path)
+        self.shapes = {x: self.file_shapes[y] for x, y in self._file_names.items()}
+        self.config_source, self.config = self.find_config(config)
+        self.arguments = backbone_config(layout, self.config, self.config_source)
+        check_groups(self.arguments, len(self.file_shapes), self.config_source)
+        with name_damage(self.config_source, *_WRONG_VALUES):
+            self.heads = heads_in(layout, self.shapes, self.config)
+        if config is None and self.release is not None:
+            self._correct_config(self.release)
+
     def read_tensor(self, name: str) -> Any:
         """Return a tensor by its name in the file."""
         raise NotImplementedError
@@ -84,19 +96,6 @@ class Checkpoint:
         return tensor
 
     # === Layout and config ===
-
-    def describe(self, config: Config | None = None) -> None:
-        """Find the layout, the config and the heads."""
-        layout = self.layout = self.find_layout()
-        self._file_names = layout.table_names(self.file_shapes, self.path)
-        self.shapes = {x: self.file_shapes[y] for x, y in self._file_names.items()}
-        self.config_source, self.config = self.find_config(config)
-        self.arguments = backbone_config(layout, self.config, self.config_source)
-        check_groups(self.arguments, len(self.file_shapes), self.config_source)
-        with name_damage(self.config_source, *_WRONG_VALUES):
-            self.heads = heads_in(layout, self.shapes, self.config)
-        if config is None and self.release is not None:
-            self._correct_config(self.release)
 
     def find_layout(self) -> Layout:
         """Return the `Layout` whose names the file has."""
@@ -145,7 +144,7 @@ class Checkpoint:
                 warnings.warn(
                     f"{self.config_source} has {name}={found}, but {release.name} has "
                     f"{value}, which is used. Pass `config=` to change it.",
-                    stacklevel=4,
+                    stacklevel=6,
                 )
 
     # === Tokenizer ===

@@ -179,7 +179,7 @@ def _install(
         raise CheckpointError(
             f"{archive} holds {len(found)} TensorFlow checkpoints. Expected one."
         )
-    bundle = TensorFlowBundle(found[0])
+    bundle = TensorFlowBundle(found[0], release.config)
     holds = bundle.release and bundle.release.name
     known = {release.name, *release.confused_with} if release.index_sha256 else {None}
     if holds not in known:

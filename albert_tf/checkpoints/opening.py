@@ -56,26 +56,24 @@ def open_checkpoint(
     """
     if isinstance(path, Checkpoint):
         return path
-    checkpoint = _open(path)
-    checkpoint.describe(config)
-    return checkpoint
+    return _open(path, config)
 
 
-def _open(path: Any) -> Checkpoint:
-    """Open the files of a checkpoint by the format that reads them."""
+def _open(path: Any, config: Config | None) -> Checkpoint:
+    """Open a checkpoint by the format that reads its files."""
     if isinstance(path, keras.Model):
-        return KerasModel(path)
+        return KerasModel(path, config)
     path = find_bundled(path) or path
     name, path = str(path), pathlib.Path(path)
     if name.startswith(download.HUB):
-        return _open_folder(download.fetch_from_hub(name))
+        return _open_folder(download.fetch_from_hub(name), config)
     if path.is_dir():
-        return _open_folder(path)
+        return _open_folder(path, config)
     if name.endswith(download.ARCHIVES) and path.exists():
         unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
         download.unpack(path, pathlib.Path(unpacked.name))
         try:
-            opened = _open_folder(pathlib.Path(unpacked.name))
+            opened = _open_folder(pathlib.Path(unpacked.name), config)
         except (AlbertError, FileNotFoundError) as error:
             message = str(error).replace(unpacked.name, str(path))
             raise type(error)(message) from None
@@ -83,21 +81,21 @@ def _open(path: Any) -> Checkpoint:
         opened.unpacked = unpacked
         return opened
     if name.endswith(".keras"):
-        return KerasModel(path)
+        return KerasModel(path, config)
     if path.suffix in (".safetensors", ".bin"):
-        return HuggingFaceFiles(path)
+        return HuggingFaceFiles(path, config)
     if path.suffix in (".onnx", ".tflite"):
         raise exported_model_error(path, "an exported file")
     # Another file beside the weights names its folder.
     if path.is_file() and not FILE_ENDING.search(name):
         inside = path.parent.name in ("assets", "variables")
-        return _open_folder(path.parent.parent if inside else path.parent)
+        return _open_folder(path.parent.parent if inside else path.parent, config)
     if name in RELEASES and not path.with_name(f"{path.name}.index").exists():
-        return _open_folder(download.download_release(name))
-    return TensorFlowBundle(path)
+        return _open_folder(download.download_release(name), config)
+    return TensorFlowBundle(path, config)
 
 
-def _open_folder(folder: pathlib.Path) -> Checkpoint:
+def _open_folder(folder: pathlib.Path, config: Config | None) -> Checkpoint:
     # Archives often hold a folder, perhaps in another one. A dict, because the
     # variables of a module are found from both folders above them.
     below = (*folder.glob("*/"), *folder.glob("*/*/"))
@@ -117,7 +115,7 @@ def _open_folder(folder: pathlib.Path) -> Checkpoint:
             f"example {found[-1][1]}"
         )
     ((format_, path),) = found
-    return format_(path)
+    return format_(path, config)
 
 
 def _find(folder: pathlib.Path) -> list[tuple[Any, pathlib.Path]]:

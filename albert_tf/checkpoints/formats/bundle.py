@@ -30,7 +30,7 @@ class TensorFlowBundle(Checkpoint):
     layouts = (GOOGLE, ALBERT_ZH)
     config_patterns = ("albert_config*.json", "bert_config*.json")
 
-    def __init__(self, path: pathlib.Path) -> None:
+    def __init__(self, path: pathlib.Path, config: Any = None) -> None:
         self.path = prefix = _strip_ending(path)
         self.folders = [prefix.parent]
         module = prefix.parent.parent
@@ -66,6 +66,7 @@ class TensorFlowBundle(Checkpoint):
                 f"{data[0]} is truncated or belongs to another checkpoint: expected "
                 f"{expected} bytes. Download or copy it again."
             )
+        super().__init__(config)
 
     @classmethod
     def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:

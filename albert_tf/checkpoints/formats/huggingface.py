@@ -42,18 +42,19 @@ class HuggingFaceFiles(Checkpoint):
     config_patterns = ("config.json",)
     vocabulary_patterns = (*Checkpoint.vocabulary_patterns, _TOKENIZER)
 
-    def __init__(self, path: pathlib.Path) -> None:
+    def __init__(self, path: pathlib.Path, config: Any = None) -> None:
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist.")
         self.path, self.folders = path, [path.parent]
         self._arrays = _load_by_torch(path) if path.suffix == ".bin" else {}
         if self._arrays:
             self.file_shapes = {x: list(y.shape) for x, y in self._arrays.items()}
-            return
-        self.check_unchanged = change_check(path)
-        with self._open() as file:
-            names = file.keys()
-            self.file_shapes = {x: file.get_slice(x).get_shape() for x in names}
+        else:
+            self.check_unchanged = change_check(path)
+            with self._open() as file:
+                names = file.keys()
+                self.file_shapes = {x: file.get_slice(x).get_shape() for x in names}
+        super().__init__(config)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:

@@ -39,7 +39,7 @@ _COUNTS = ("num_layers", "num_groups", "num_inner_repetitions")
 class KerasModel(Checkpoint):
     """A Keras model, `.keras` file or preset, of albert_tf or of KerasHub."""
 
-    def __init__(self, path: pathlib.Path | keras.Model) -> None:
+    def __init__(self, path: pathlib.Path | keras.Model, config: Any = None) -> None:
         if isinstance(path, keras.Model):
             self.path, self._model, self.folders = path.name, path, []
         else:
@@ -60,6 +60,7 @@ class KerasModel(Checkpoint):
                 "Expected an AlbertBackbone or a task of albert_tf or KerasHub."
             )
         self.file_shapes = {name: list(x.shape) for name, x in self._weights.items()}
+        super().__init__(config)
 
     @classmethod
     def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
