@@ -223,11 +223,7 @@ def prune(
     common.check_files(config, vocab, *corpus)
     common.import_tensorflow()
     from albert_tf.backbone import AlbertBackbone
-    from albert_tf.checkpoints import (
-        open_checkpoint,
-        prune_vocabulary,
-        save_checkpoint,
-    )
+    from albert_tf.checkpoints import open_checkpoint, prune_vocabulary, save_checkpoint
     from albert_tf.models.albert_pretrainer import build_model
 
     opened = open_checkpoint(checkpoint, config=config)

@@ -42,7 +42,7 @@ NOTES = {
         "The worst mistakes",
         "Sorted by loss. Examples are counted from 1, without the header of the file. "
         "Blue characters support the prediction, orange ones oppose it.",
-    ),
+    )
 }
 
 

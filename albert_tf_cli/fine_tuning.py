@@ -54,8 +54,7 @@ def finetune(
     train: Annotated[str, data_option("File of labelled examples.")],
     output: Annotated[str, directory_option("Directory for the model.")],
     task: Annotated[
-        TaskName,
-        data_option(f"Task to learn: {', '.join(READERS)}.", metavar="TASK"),
+        TaskName, data_option(f"Task to learn: {', '.join(READERS)}.", metavar="TASK")
     ] = "text-classification",
     dev: Annotated[
         str | None,

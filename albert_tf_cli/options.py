@@ -140,10 +140,7 @@ Precision = Annotated[
     Literal["float32", "bfloat16", "auto"],
     training_option("Computation; auto is bfloat16 on processors with units for it."),
 ]
-Seed = Annotated[
-    int,
-    training_option("Random seed.", min=0, max=2**31 - 1),
-]
+Seed = Annotated[int, training_option("Random seed.", min=0, max=2**31 - 1)]
 EmaMomentum = Annotated[
     float | None,
     advanced_option("Momentum of averaged weights, such as 0.999.", min=0, max=0.9999),

@@ -76,8 +76,7 @@ def pretrain_data(
         ),
     ] = False,
     mask_selection_rate: Annotated[
-        float | None,
-        mask_option("Share of the tokens to predict. Default: 0.15."),
+        float | None, mask_option("Share of the tokens to predict. Default: 0.15.")
     ] = None,
     ngram: Ngram = None,
     marked_labels: MarkedLabels = None,
@@ -134,12 +133,7 @@ def pretrain_data(
     )
     with common.progress_bar("Text", context) as progress:
         manifest = make_pretraining_data(
-            files,
-            output,
-            settings,
-            engine=engine,
-            workers=workers,
-            progress=progress,
+            files, output, settings, engine=engine, workers=workers, progress=progress
         )
     common.print_summary(manifest["counts"])
     for warning in manifest["warnings"]:

@@ -17,10 +17,7 @@ from albert_tf.preprocessing.text_preprocessors import (
     AlbertTokenClassifierPreprocessor,
     refuse_pairs,
 )
-from albert_tf.preprocessing.texts import (
-    check_count,
-    texts_in_memory,
-)
+from albert_tf.preprocessing.texts import check_count, texts_in_memory
 from albert_tf_lite import tagging as lite
 from albert_tf_lite.answers import entities_of
 from albert_tf_lite.errors import AlbertError

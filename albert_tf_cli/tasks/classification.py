@@ -8,13 +8,7 @@ import numpy as np
 import albert_tf
 from albert_tf.data.labels import check_single
 from albert_tf_cli import common
-from albert_tf_cli.tasks.task import (
-    Examples,
-    Task,
-    columns_of,
-    read_labelled,
-    worst,
-)
+from albert_tf_cli.tasks.task import Examples, Task, columns_of, read_labelled, worst
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
