@@ -1,7 +1,6 @@
 """Files of texts with one class or several."""
 
 import itertools
-from collections import Counter
 
 import numpy as np
 
@@ -41,17 +40,10 @@ class _Classification(Task):
         """Return the classes of each example."""
         return [[label] for label in examples.y]
 
-    def class_counts(self, examples):
-        counts = Counter(itertools.chain(*self._names(examples)))
-        return {label: counts[label] for label in examples.arguments["labels"]}
-
-    def class_examples(self, examples):
-        found = dict.fromkeys(examples.arguments["labels"], "")
+    def class_texts(self, examples):
         for i, names in enumerate(self._names(examples)):
-            for name in names:
-                columns = columns_of(examples.x, i)
-                found[name] = found[name] or " / ".join(columns.values())
-        return found
+            text = " / ".join(columns_of(examples.x, i).values())
+            yield from ((name, text) for name in names)
 
     def _examples(self, found, y, labels):
         arguments = {"num_classes": len(labels), "labels": labels, "pairs": found.pairs}
