@@ -112,7 +112,8 @@ def inspect(
     number, dtypes = report["parameters"], report["dtypes"]
     report["parameters"] = f"{number / 1e6:.3g} M ({number:,})"
     report["dtypes"] = {x: f"{size / 1e6:.3g} MB" for x, size in dtypes.items()}
-    report |= _shown_texts(report.pop("texts", {}))
+    if file:
+        report |= _shown_texts(report.pop("texts"))
     rows = {name: x for name, x in report.items() if x or name in _ALWAYS}
     common.print_summary(rows)
 
@@ -173,17 +174,14 @@ def _tokens_of(texts, tokenizer):
 
 def _shown_texts(found):
     """Return what `_inspect_texts` found as rows of a report."""
-    if not found:
-        return {}
     count, length = found["count"], found["sequence_length"]
     names = ", ".join(f"{x} {n:,}" for x, n in found["commonest_unknown"].items())
     share = found["unknown"] / max(found["tokens"], 1)
     verb = "read in windows" if found["reads_windows"] else "truncated"
-    advised = {"advice": found["advice"]} if found["advice"] else {}
     return {
         "texts": f"{count:,}, {found['tokens']:,} tokens",
         "unknown": f"{share:.2%} of the tokens{': ' * bool(names)}{names}",
-        **advised,
+        "advice": found["advice"],
         "lengths": f"median {found['median_length']}, 95% up to "
         f"{found['length_of_95_percent']}, longest {found['longest']:,}",
         verb: f"{found['longer']:,} ({found['longer'] / count:.1%}), longer than "
@@ -223,11 +221,7 @@ def prune(
     common.check_files(config, vocab, *corpus)
     common.import_tensorflow()
     from albert_tf.backbone import AlbertBackbone
-    from albert_tf.checkpoints import (
-        open_checkpoint,
-        prune_vocabulary,
-        save_checkpoint,
-    )
+    from albert_tf.checkpoints import open_checkpoint, prune_vocabulary, save_checkpoint
     from albert_tf.models.albert_pretrainer import build_model
 
     opened = open_checkpoint(checkpoint, config=config)

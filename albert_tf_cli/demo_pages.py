@@ -81,9 +81,6 @@ def _sentences(answer, x):
     return [_marked(x["text"], spans)]
 
 
-# === Pages by task ===
-
-
 class Page(NamedTuple):
     """The page of a task, whose inputs are the fields of the task."""
 

@@ -90,9 +90,6 @@ def own_examples(model: str, answer: Any) -> list[list[str]]:
     return []
 
 
-# === The page ===
-
-
 def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> Any:
     """Return the page of a pipeline as Gradio's `Blocks`.
 

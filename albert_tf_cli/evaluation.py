@@ -36,14 +36,10 @@ th, td { border: 1px solid #ccc; padding: 0.25em 0.6em; text-align: left;
 th { background: #f3f3f3; }
 """
 
-# The title and the note of each list.
-NOTES = {
-    "mistakes": (
-        "The worst mistakes",
-        "Sorted by loss. Examples are counted from 1, without the header of the file. "
-        "Blue characters support the prediction, orange ones oppose it.",
-    ),
-}
+_NOTE = (
+    "Sorted by loss. Examples are counted from 1, without the header of the file. Blue "
+    "characters support the prediction, orange ones oppose it."
+)
 
 
 def evaluate(
@@ -103,12 +99,10 @@ def evaluate(
     if report_directory:
         rows = task.mistakes(trained, examples, predicted)
         colours = _attributions(task, trained, rows[:EXPLAINED])
-        lists = {"mistakes": rows}
-        write_report(report_directory, f"{model} on {file}", values, lists, colours)
-        counts = ", ".join(f"{len(rows)} {name}" for name, rows in lists.items())
+        write_report(report_directory, f"{model} on {file}", values, rows, colours)
         page = pathlib.Path(report_directory) / "report.html"
         # To standard error, because --json prints to standard output.
-        common.errors.print(f"Wrote {page} ({counts}).", soft_wrap=True)
+        common.errors.print(f"Wrote {page} ({len(rows)} mistakes).", soft_wrap=True)
     if as_json:
         common.print_json(values, indent=2)
     else:
@@ -197,14 +191,11 @@ def _attributions(task, model, rows):
     return found
 
 
-# === The page ===
-
-
 def write_report(
     directory: str,
     title: str,
     scores: dict[str, Any],
-    lists: dict[str, list[dict]],
+    mistakes: list[dict],
     attributions: list[dict] | tuple = (),
 ) -> None:
     """Write `report.html`, which needs no other file, and `report.json`.
@@ -219,9 +210,7 @@ def write_report(
     if matrix := _confusion_rows(scores):
         note = "A row is a true class, a column a predicted class."
         sections.append(("Confusion matrix", note, _table(matrix)))
-    for name, rows in lists.items():
-        colours = attributions if name == "mistakes" else ()
-        sections.append((*NOTES[name], _table(rows, colours)))
+    sections.append(("The worst mistakes", _NOTE, _table(mistakes, attributions)))
     heading = html.escape(title)
     body = "\n".join(
         f"<h2>{html.escape(name)}</h2>\n<p>{html.escape(note)}</p>\n{table}"
@@ -232,7 +221,7 @@ def write_report(
         f"<style>{_STYLE}</style></head>\n<body>\n<h1>{heading}</h1>\n{body}\n"
         "</body></html>"
     )
-    fields = {"title": title, "scores": scores, "lists": lists}
+    fields = {"title": title, "scores": scores, "lists": {"mistakes": mistakes}}
     with complete_directory(directory) as folder:
         write_text(folder / "report.html", page)
         write_json(folder / "report.json", fields)
@@ -268,15 +257,14 @@ def _table(rows, attributions=()):
         return "none"
     lines = ["".join(f"<th>{html.escape(name)}</th>" for name in rows[0])]
     for row, colours in itertools.zip_longest(rows, attributions, fillvalue={}):
-        cells = (_cell(row.get(name, ""), colours.get(name)) for name in rows[0])
+        cells = (
+            coloured_html(row[name], colours[name])
+            if name in colours
+            else html.escape(_number(row.get(name, "")))
+            for name in rows[0]
+        )
         lines.append("".join(f"<td>{cell}</td>" for cell in cells))
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
-
-
-def _cell(value, attributions):
-    if attributions is None:
-        return html.escape(_number(value))
-    return coloured_html(value, attributions)
 
 
 def coloured_html(text: str, values: Any, strongest: float | None = None) -> str:

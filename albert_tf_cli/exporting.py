@@ -110,7 +110,9 @@ def _export_saved_model(trained, path, model):
 
     from albert_tf.export import saved_model
 
-    saved_model(trained, path, card=_card_facts(model))
+    # Facts of a training of other weights do not count.
+    cards = common.read_metrics(model).get("card", {})
+    saved_model(trained, path, card=cards.get(preset_digest(model)))
     texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)
     answers = trained.text_answers(texts, lambda x: trained(x, training=False))
     common.console.print(
@@ -166,8 +168,3 @@ def _format_of(path, given):
     if given and named not in (None, given):
         raise AlbertError(f"--format {given} does not write {suffix} files.")
     return given or named or "savedmodel"
-
-
-def _card_facts(model):
-    """Return what `finetune` recorded for the model card, if of the same weights."""
-    return common.read_metrics(model).get("card", {}).get(preset_digest(model))

@@ -24,7 +24,6 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import NETWORK, preset_digest
 
 TaskName: Any = Literal[*READERS]
-ClassWeight = Literal["balanced"]
 Freeze = Literal["embeddings", "encoder"]
 PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
 # Minimum number of dev examples, and examples of the most frequent class per example of
@@ -33,20 +32,15 @@ LEAST_DEV, MOST_FREQUENT = 20, 50
 # Scores that are not better if they are larger.
 _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 
-# Options that identify a training. An interrupted one resumes with the same values.
-IDENTIFYING = (
-    *("task", "sequence_length", "epochs", "batch_size", "learning_rate", "patience"),
-    *("monitor", "class_weight", "precision", "seed", "freeze", "pooling_mode"),
-    *("early_exit", "ema_momentum", "gradient_accumulation_steps"),
-)
 # Options with a default by the data.
 _RESOLVED = ("epochs", "batch_size")
-# Options whose files identify it by their contents, and those of the output.
-OTHERS = (
+# All others identify a training: an interrupted one resumes with the same values. Of
+# these, the contents of the files do.
+_NOT_IDENTIFYING = {
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "label_separator"),
     *("encoding", "skip_invalid", "output", "overwrite"),
-)
+}
 
 
 def finetune(
@@ -54,8 +48,7 @@ def finetune(
     train: Annotated[str, data_option("File of labelled examples.")],
     output: Annotated[str, directory_option("Directory for the model.")],
     task: Annotated[
-        TaskName,
-        data_option(f"Task to learn: {', '.join(READERS)}.", metavar="TASK"),
+        TaskName, data_option(f"Task to learn: {', '.join(READERS)}.", metavar="TASK")
     ] = "text-classification",
     dev: Annotated[
         str | None,
@@ -115,7 +108,7 @@ def finetune(
         ),
     ] = None,
     class_weight: Annotated[
-        ClassWeight | None,
+        Literal["balanced"] | None,
         training_option("Weight the classes inversely to their frequency."),
     ] = None,
     precision: options.Precision = "float32",
@@ -157,13 +150,12 @@ def finetune(
     common.import_tensorflow()
     model = _build(given, data)
     given.monitor = _monitor(given, model, learned, data)
-    _warn_of_data(given, model, learned, data)
+    if given.class_weight is None:
+        _warn_of_rare_class(learned.class_counts(data["train"]), model)
+    _warn_of_dev(data["dev"], learned.class_counts(data["dev"]))
     given.epochs, given.batch_size = _defaults(given, len(data["train"]))
     metrics = _train(context, given, model, learned, data)
     _write(context, given, model, learned, data, metrics)
-
-
-# === Read ===
 
 
 def _check_output(folder, checkpoint, overwrite):
@@ -216,9 +208,6 @@ def _print_start(given, data):
     common.console.print(f"{counts} examples, from {start}", soft_wrap=True)
 
 
-# === Build ===
-
-
 def _build(given, data):
     """Return the compiled model."""
     import keras
@@ -260,9 +249,6 @@ def _monitor(given, model, learned, data):
     return given.monitor
 
 
-# === Train ===
-
-
 def _defaults(given, examples):
     """Return the number of epochs and the batch size for a number of examples."""
     from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
@@ -281,6 +267,10 @@ def _train(context, given, model, learned, data):
 
     train, dev, size = data["train"], data["dev"], given.batch_size
     weights = given.class_weight and class_weights(train.y, train.arguments["labels"])
+    # A resumed training must have the same settings and contents of files.
+    settings = {x: y for x, y in context.params.items() if x not in _NOT_IDENTIFYING}
+    settings |= {name: getattr(given, name) for name in _RESOLVED}
+    settings |= {"arguments": train.arguments, "model": model_digest(model)}
     with common.interruptible(context) as progress:
         metrics = fine_tune(
             model,
@@ -289,13 +279,7 @@ def _train(context, given, model, learned, data):
             given.output,
             epochs=given.epochs,
             batch_size=size,
-            # A resumed training must have the same settings and contents of files.
-            settings={
-                **{name: context.params[name] for name in IDENTIFYING},
-                **{name: getattr(given, name) for name in _RESOLVED},
-                "arguments": train.arguments,
-                "model": model_digest(model),
-            },
+            settings=settings,
             **progress,
             maximise=given.monitor,
             tune=lambda model: learned.tune(model, dev, size),
@@ -311,9 +295,6 @@ def _train(context, given, model, learned, data):
             **learned.evaluate(model, test, size),
         }
     return metrics
-
-
-# === Write ===
 
 
 def _write(context, given, model, learned, data, metrics):
@@ -368,16 +349,6 @@ def _card(given, learned, data, metrics):
             for label, text in learned.class_examples(data["train"]).items()
         },
     }
-
-
-# === Warnings ===
-
-
-def _warn_of_data(given, model, learned, data):
-    """Warn of classes without examples, and of few dev examples."""
-    if given.class_weight is None:
-        _warn_of_rare_class(learned.class_counts(data["train"]), model)
-    _warn_of_dev(data["dev"], learned.class_counts(data["dev"]))
 
 
 def _warn_of_rare_class(counts, model):

@@ -40,11 +40,11 @@ def standard_input(encoding):
     lines = [line.removesuffix("\n") for line in text]
     lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
     if wrong := [i for i, line in enumerate(lines, start=1) if "\ufffd" in line]:
-        message = f"{name} is not {text.encoding.upper()} in {len(wrong)} lines, "
-        message += (
-            f"first in line {wrong[0]}. Name the right encoding with `encoding=`."
+        warnings.warn(
+            f"{name} is not {text.encoding.upper()} in {len(wrong)} lines, first in "
+            f"line {wrong[0]}. Name the right encoding with `encoding=`.",
+            stacklevel=2,
         )
-        warnings.warn(message, stacklevel=2)
     if lines and is_json(lines[0]):
         raise AlbertError(f"{name} looks like JSON. Save it as a .jsonl file.")
     return lines

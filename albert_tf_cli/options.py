@@ -76,8 +76,6 @@ directory_option = functools.partial(output_option, callback=_checked_directory)
 
 Layout = Literal["keras", "google", "albert_zh", "huggingface", "kerashub"]
 
-# === Arguments ===
-
 Checkpoint = Annotated[
     str,
     typer.Argument(
@@ -97,8 +95,6 @@ Model = Annotated[
 OutputDirectory = Annotated[
     str, typer.Argument(help="Output directory.", callback=_checked_directory)
 ]
-
-# === Options ===
 
 LabelColumn = Annotated[
     str | None, data_option("Name or number (from 1) of the label column.")
@@ -140,10 +136,7 @@ Precision = Annotated[
     Literal["float32", "bfloat16", "auto"],
     training_option("Computation; auto is bfloat16 on processors with units for it."),
 ]
-Seed = Annotated[
-    int,
-    training_option("Random seed.", min=0, max=2**31 - 1),
-]
+Seed = Annotated[int, training_option("Random seed.", min=0, max=2**31 - 1)]
 EmaMomentum = Annotated[
     float | None,
     advanced_option("Momentum of averaged weights, such as 0.999.", min=0, max=0.9999),
@@ -153,6 +146,9 @@ GradientAccumulationSteps = Annotated[
 ]
 BatchSize = Annotated[
     int | None, advanced_option("Examples per step. Default: by length.", min=1)
+]
+Workers = Annotated[
+    int | None, advanced_option("Processes. Default: one per CPU.", min=1)
 ]
 Json = Annotated[bool, output_option("Print JSON.", "--json")]
 To = Annotated[Layout, output_option("Layout of the checkpoint to write.")]

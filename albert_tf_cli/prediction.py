@@ -15,7 +15,7 @@ from albert_tf.data.writing import check_writable, write_records
 from albert_tf_cli import common, options
 from albert_tf_cli.evaluation import check_support, coloured_runs, read_remembered
 from albert_tf_cli.inputs import file_of, standard_input
-from albert_tf_cli.options import advanced_option, model_option, output_option
+from albert_tf_cli.options import model_option, output_option
 from albert_tf_cli.streaming import (
     BLOCK,
     CheckedBlocks,
@@ -30,8 +30,6 @@ from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import open_exported
 from albert_tf_lite.pipelines import Pipeline
-
-Engine = Literal["onnx", "litert", "ray"]
 
 
 def predict(
@@ -62,7 +60,7 @@ def predict(
         str | None, model_option("Classes of zero-shot-classification: 体育,财经.")
     ] = None,
     engine: Annotated[
-        Engine | None,
+        Literal["onnx", "litert", "ray"] | None,
         model_option(
             "onnx, litert: compute in int8, often faster. ray: compute on the Ray "
             "cluster in RAY_ADDRESS, which shares the file of the model."
@@ -95,9 +93,7 @@ def predict(
     text_b_column: options.TextBColumn = None,
     encoding: options.Encoding = None,
     batch_size: options.BatchSize = None,
-    workers: Annotated[
-        int | None, advanced_option("Processes. Default: one per CPU.", min=1)
-    ] = None,
+    workers: options.Workers = None,
 ):
     """Predict and print the answers.
 
@@ -144,7 +140,9 @@ def predict(
         workers=workers,
     )
     if not output:
-        _print_answers(opened.task, answers(), as_json, explain)
+        for x, block in answers():
+            for parts, found in zip(_examples(x), block, strict=True):
+                _print_answer(opened.task, parts, found, as_json, explain)
         return
     run = {"model": _digest(opened), "texts": blocks.digest}
     run |= {"task": opened.task.name, "labels": labels, "top_k": top_k}
@@ -240,18 +238,18 @@ def _open(model, task_name, engine, explain, settings):
 def _read(opened, model, file, texts, columns):
     """Return the blocks of all examples of a file, or of texts."""
     if file:
-        return read_remembered(model, columns, lambda x: _file_blocks(opened, file, x))
+        task, fields = opened.task, opened.fields
+
+        def read(columns):
+            return CheckedBlocks(file_blocks(task, file, columns, fields), file)
+
+        return read_remembered(model, columns, read)
     lines = texts or standard_input(columns.encoding)
     parts = [lines[i : i + BLOCK] for i in range(0, len(lines), BLOCK)]
     inputs = functools.partial(opened.task.inputs, opened.fields)
     return CheckedBlocks(
         lambda: ((inputs(part), None) for part in parts), "The list of texts"
     )
-
-
-def _file_blocks(opened, file, columns):
-    blocks = file_blocks(opened.task, file, columns, opened.fields)
-    return CheckedBlocks(blocks, file)
 
 
 def _examples(x):
@@ -266,9 +264,6 @@ def _digest(opened):
     from albert_tf.training.run_state import model_digest
 
     return model_digest(opened.answer.model)
-
-
-# === Answers ===
 
 
 def _complete(journal, answers, sizes, finished, context):
@@ -299,13 +294,6 @@ def _records(opened, blocks, journal, suffix, explain):
             yield record | {_free_name(k, taken): x for k, x in named.items()}
 
 
-def _print_answers(task, answers, as_json, explain):
-    """Print the answers of all blocks."""
-    for x, block in answers:
-        for parts, found in zip(_examples(x), block, strict=True):
-            _print_answer(task, parts, found, as_json, explain)
-
-
 def _print_answer(task, parts, found, as_json, explain):
     if as_json:
         common.print_json(found)
@@ -323,13 +311,9 @@ def _print_answer(task, parts, found, as_json, explain):
         texts += [last] if isinstance(last, str) else last
         if len(texts) > 1:
             texts = [text.replace("\t", " ") for text in texts]
-        text = "\t".join(texts)
         # One line per text.
-        text = re.sub("[\r\n]", " ", text)
-        common.print_line("\t".join([*map(str, cells), text]))
-
-
-# === Explanations ===
+        texts = [re.sub("[\r\n]", " ", text) for text in texts]
+        common.print_line("\t".join([*map(str, cells), *texts]))
 
 
 def _explain(opened, x):

@@ -18,7 +18,6 @@ from albert_tf_cli.options import (
 from albert_tf_cli.pretraining_data import MarkedLabels, Ngram
 from albert_tf_lite.errors import AlbertError
 
-Masking = Literal["static", "dynamic"]
 Optimizer = Literal["lamb", "adamw"]
 
 
@@ -32,7 +31,7 @@ def pretrain(
     ] = None,
     checkpoint: options.StartCheckpoint = None,
     masking: Annotated[
-        Masking,
+        Literal["static", "dynamic"],
         mask_option(
             "static keeps the masks of masked records; dynamic draws masks each time a "
             "record is read, with the options below or the settings of masked records."

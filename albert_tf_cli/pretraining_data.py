@@ -8,6 +8,7 @@ from albert_tf_cli import common
 from albert_tf_cli.options import (
     Encoding,
     Seed,
+    Workers,
     advanced_option,
     data_option,
     directory_option,
@@ -16,7 +17,6 @@ from albert_tf_cli.options import (
 )
 from albert_tf_lite.errors import AlbertError
 
-Order = Literal["sop", "nsp", "three_way", "none"]
 Engine = Literal["process", "ray"]
 Segmenter = Literal["jieba", "whitespace"]
 
@@ -41,7 +41,7 @@ def pretrain_data(
     output: Annotated[str, directory_option("Directory for the records.")],
     sequence_length: Annotated[int, output_option("Tokens per sequence.")] = 512,
     order: Annotated[
-        Order,
+        Literal["sop", "nsp", "three_way", "none"],
         output_option(
             "Labels of pairs: sop (ALBERT), nsp (BERT), three_way (StructBERT), none "
             "(RoBERTa)."
@@ -76,15 +76,12 @@ def pretrain_data(
         ),
     ] = False,
     mask_selection_rate: Annotated[
-        float | None,
-        mask_option("Share of the tokens to predict. Default: 0.15."),
+        float | None, mask_option("Share of the tokens to predict. Default: 0.15.")
     ] = None,
     ngram: Ngram = None,
     marked_labels: MarkedLabels = None,
     seed: Seed = 1,
-    workers: Annotated[
-        int | None, advanced_option("Processes. Default: one per CPU.", min=1)
-    ] = None,
+    workers: Workers = None,
     engine: Annotated[
         Engine, advanced_option("This machine, or the Ray cluster in RAY_ADDRESS.")
     ] = "process",
@@ -134,12 +131,7 @@ def pretrain_data(
     )
     with common.progress_bar("Text", context) as progress:
         manifest = make_pretraining_data(
-            files,
-            output,
-            settings,
-            engine=engine,
-            workers=workers,
-            progress=progress,
+            files, output, settings, engine=engine, workers=workers, progress=progress
         )
     common.print_summary(manifest["counts"])
     for warning in manifest["warnings"]:

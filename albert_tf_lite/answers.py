@@ -179,10 +179,7 @@ ANSWERS = {
         ("text",),
     ),
     "question-answering": Task(
-        answer_arrays,
-        answer_dicts,
-        ("question", "context"),
-        num_required=2,
+        answer_arrays, answer_dicts, ("question", "context"), num_required=2
     ),
     "multiple-choice": Task(
         choose,

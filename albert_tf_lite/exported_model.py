@@ -33,6 +33,8 @@ class ExportedModel:
         task: string, such as `"text-classification"`.
         settings: dict, the labels and all else that the answers need.
         pairs: bool, whether it was trained on pairs of texts.
+        fields, optional_fields: tuples of strings, the parts of an example, and the
+            last of these, which may be left out.
         tokenizer: `WordPieceTokenizer` or `SentencePieceTokenizer`.
     """
 
@@ -57,7 +59,11 @@ class ExportedModel:
 
     def _read_settings(self, settings: dict[str, Any]) -> None:
         self.settings = settings
+        # Models of `albert_tf` have the second name.
         self.task: str = self.settings["task"]
+        self.name_of_task = self.task
+        self.fields = ANSWERS[self.task].fields
+        self.optional_fields = self.fields[ANSWERS[self.task].num_required :]
         self.pairs: bool = self.settings["pairs"]
         self.sequence_length: int = self.settings["sequence_length"]
         vocabulary = self.settings.pop("vocabulary")
@@ -85,21 +91,6 @@ class ExportedModel:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         self._check_unchanged()
         return digest
-
-    @property
-    def name_of_task(self) -> str:
-        """The name of the task, as in `albert_tf.models`."""
-        return self.task
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The parts of an example."""
-        return ANSWERS[self.task].fields
-
-    @property
-    def optional_fields(self) -> tuple[str, ...]:
-        """The last of the `fields`, which may be left out."""
-        return self.fields[ANSWERS[self.task].num_required :]
 
     @property
     def class_names(self) -> list[str]:
@@ -192,7 +183,7 @@ class ExportedModel:
     def _read(self, texts):
         """Return texts, or a tuple of the parts of some texts, as lists."""
         segments = texts if isinstance(texts, tuple) else (texts,)
-        fields = ANSWERS[self.task].fields
+        fields = self.fields
         if any(isinstance(segment, (str, bytes)) for segment in segments):
             raise TypeError(
                 f"`texts` must be a list of strings. Received: {texts!r:.80}"
@@ -305,18 +296,12 @@ class ExportedModel:
         return logits.astype("float32")
 
 
-# === Files ===
-
-
 def _open_same(cls, path, threads, digest):
     """Open the file of a model in another process; raise if it is another one."""
     model = cls(path, threads)
     if model.digest != digest:
         raise changed_error(path)
     return model
-
-
-# === From tokens to the inputs of a network ===
 
 
 def _flat(segment):

@@ -10,12 +10,7 @@ import numpy as np
 
 from albert_tf_lite.archives import check_expansion
 from albert_tf_lite.changes import change_check
-from albert_tf_lite.errors import (
-    AlbertError,
-    hide_exit,
-    import_extra,
-    silent_stderr,
-)
+from albert_tf_lite.errors import AlbertError, hide_exit, import_extra, silent_stderr
 from albert_tf_lite.exported_model import SETTINGS, ExportedModel
 from albert_tf_lite.packing import INPUTS
 

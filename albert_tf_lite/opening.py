@@ -11,8 +11,6 @@ from albert_tf_lite.onnx_model import OnnxModel
 
 # The file in the directory of a model that answers without TensorFlow.
 NETWORK = "model.onnx"
-
-
 # The files of a preset that determine its answers.
 _PRESET = (
     *("config.json", "task.json", "preprocessor.json", "tokenizer.json"),

@@ -37,7 +37,7 @@ def best_spans(
     found: dict[tuple[int, int], float] = {}
     null = np.inf
     for offset, *logits in windows:
-        first, last = map(_log_softmax, logits)
+        first, last = map(log_softmax, logits)
         null = min(null, first[0] + last[0])
         if len(first) == 1:
             continue
@@ -114,6 +114,7 @@ def answer_arrays(
     return {name: np.array([x[name] for x in answers]) for name in names}
 
 
-def _log_softmax(x):
-    x = x - x.max()
-    return x - np.log(np.exp(x).sum())
+def log_softmax(x: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the softmax along the last axis."""
+    x = x - x.max(axis=-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))

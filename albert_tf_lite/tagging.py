@@ -7,6 +7,7 @@ import numpy as np
 
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
+from albert_tf_lite.spans import log_softmax
 
 OUTSIDE = "O"
 # Prefixes of BMES and BILOU as those of BIOES: begin, inside, end, single.
@@ -84,7 +85,7 @@ class Tagging:
         """
         starts, ends = without_overlap(starts, ends)
         kept = np.flatnonzero(starts < ends)
-        scores = _log_softmax(logits[kept])
+        scores = log_softmax(logits[kept])
         tags = self._best(scores)
         chosen = np.exp(scores[np.arange(len(tags)), tags]).astype("float64")
         return [
@@ -138,8 +139,3 @@ def without_overlap(starts: Any, ends: Any) -> tuple[np.ndarray, np.ndarray]:
     starts, ends = np.array(starts, int), np.array(ends, int)
     starts = np.maximum(starts, np.concatenate([[0], ends])[:-1])
     return starts, np.maximum(starts, ends)
-
-
-def _log_softmax(logits):
-    logits = logits - logits.max(axis=-1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))

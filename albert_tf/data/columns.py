@@ -47,9 +47,6 @@ _PLAIN = re.compile(rf"\s*|{_NUMBER.pattern}|(?=.*\d)[!-~]+|(https?:|www\.)\S+|\
 _MANY_ROWS = 20
 
 
-# === Names ===
-
-
 def named_columns(names: list[str]) -> dict[str, int]:
     """Return the column of each role that has a known name in a header."""
     columns = {
@@ -94,9 +91,6 @@ def may_have_header(labels: Sequence[str]) -> bool:
     counts = collections.Counter(others)
     is_name = first not in counts and not _PLAIN.fullmatch(first)
     return is_name and len(others) > 4 and min(counts.values()) > 1
-
-
-# === Content ===
 
 
 def find_by_content(

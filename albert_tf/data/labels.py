@@ -218,10 +218,13 @@ def without_headers(
 
     Files that were joined have such rows.
     """
-    rows, names = list(rows), [visible(name).lower() for name in header]
-    kept = [row for row in rows if not _repeats(names, row[1])]
-    if len(kept) < len(rows):
-        places = [row[0] for row in rows if _repeats(names, row[1])]
+    names, kept, places = [visible(name).lower() for name in header], [], []
+    for place, cells in rows:
+        if _repeats(names, cells):
+            places.append(place)
+        else:
+            kept.append((place, cells))
+    if places:
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
         warnings.warn(
             f"The header is repeated: {', '.join(places[:3])}{more}. Skipped.",

@@ -7,13 +7,10 @@ import os
 import pathlib
 import re
 import string
+from typing import Any
 
 from albert_tf.data.reading import field, read_json
 from albert_tf_lite.errors import AlbertError
-
-# The start of an answer in its context, in characters (`None` if the context does not
-# contain it), and its text.
-Answer = tuple[int | None, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +31,7 @@ class SpanQuestions:
 
     questions: list[str]
     contexts: list[str]
-    answers: list[list[Answer]]
+    answers: list[list[tuple[int | None, str]]]
     moved: int = 0
     absent: int = 0
     skipped: int = 0
@@ -63,14 +60,9 @@ class SpanQuestions:
             for i, answers in enumerate(self.answers)
             if not answers or any(start is not None for start, _ in answers)
         ]
-        return dataclasses.replace(
-            self,
-            questions=[self.questions[i] for i in kept],
-            contexts=[self.contexts[i] for i in kept],
-            answers=[self.answers[i] for i in kept],
-            ids=[self.ids[i] for i in kept],
-            skipped=len(self) - len(kept),
-        )
+        names = ("questions", "contexts", "answers", "ids")
+        columns: Any = {name: [getattr(self, name)[i] for i in kept] for name in names}
+        return dataclasses.replace(self, **columns, skipped=len(self) - len(kept))
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:
@@ -115,7 +107,7 @@ def read_squad(
     Reference:
         [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822).
     """
-    questions, contexts, answer_lists, ids = [], [], [], []
+    rows = []
     moved = absent = 0
     for context, place, question in _squad_questions(path, encoding):
         answers = []
@@ -126,14 +118,13 @@ def read_squad(
             absent += start is None
             moved += given is not None and start not in (None, given)
             answers.append((start, text))
-        questions.append(field(question, ("question", "query_text"), str, place))
-        ids.append(question.get("id", question.get("query_id")))
-        contexts.append(context)
-        answer_lists.append(answers)
-    if not questions:
+        text = field(question, ("question", "query_text"), str, place)
+        number = question.get("id", question.get("query_id"))
+        rows.append((text, context, answers, number))
+    if not rows:
         raise AlbertError(f"{path} has no questions.")
-    counts = {"moved": moved, "absent": absent}
-    return SpanQuestions(questions, contexts, answer_lists, **counts, ids=ids)
+    questions, contexts, answer_lists, ids = map(list, zip(*rows, strict=True))
+    return SpanQuestions(questions, contexts, answer_lists, moved, absent, ids=ids)
 
 
 def _squad_questions(path, encoding):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import contextlib
 import gzip
 import io
 import itertools
@@ -186,9 +185,9 @@ def stream_lines(
     Lines end with \\n, \\r or \\r\\n; `keepends` keeps those.
     """
     count = 0
-    with open(path, "rb") as file, _naming_damage(path):
-        text = open_text(path, file, encoding)
+    with open(path, "rb") as file:
         try:
+            text = open_text(path, file, encoding)
             for count, line in enumerate(text, start=1):
                 line = line if count > 1 else line.removeprefix("\ufeff")
                 yield line if keepends else line.rstrip("\r\n")
@@ -200,14 +199,8 @@ def stream_lines(
                 f"{error.object[error.start]:#04x} in line {count}. Save it as text in "
                 "UTF-8, or name its encoding with `encoding=`."
             ) from error
-
-
-@contextlib.contextmanager
-def _naming_damage(path):
-    try:
-        yield
-    except (OSError, EOFError, zlib.error) as error:
-        raise AlbertError(f"{path} is damaged or truncated: {error}.") from error
+        except (OSError, EOFError, zlib.error) as error:
+            raise AlbertError(f"{path} is damaged or truncated: {error}.") from error
 
 
 # === JSON ===

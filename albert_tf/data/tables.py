@@ -239,10 +239,7 @@ class Table:
 
 
 def table_blocks(
-    path: str | os.PathLike,
-    size: int,
-    encoding: str | None = None,
-    **given: Any,
+    path: str | os.PathLike, size: int, encoding: str | None = None, **given: Any
 ) -> Iterator[Table]:
     """Read a file in tables of `size` rows. The first decides on header and columns.
 

@@ -87,10 +87,7 @@ def read_spelling(
 
 
 def contrastive_pairs(
-    texts: Sequence[str],
-    labels: Sequence[Hashable],
-    rounds: int = 20,
-    seed: int = 0,
+    texts: Sequence[str], labels: Sequence[Hashable], rounds: int = 20, seed: int = 0
 ) -> tuple[tuple[list[str], list[str]], np.ndarray]:
     """Build pairs of texts, to train an embedder on a few labelled examples.
 

@@ -72,15 +72,12 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         pairs: bool = False,
         **kwargs: Any,
     ):
-        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.masked_lm_head = masked_lm_head(backbone)
 
-        # === Config ===
         self.pairs = pairs
 
-        # === Functional Model ===
         positions = keras.Input((None,), dtype="int32", name="mask_positions")
         hidden = backbone(backbone.input)["sequence_output"]
         super().__init__(
@@ -142,17 +139,11 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
                 )
             answers = []
             probabilities = self.probabilities(rows).numpy()
-            for (start, end), scores in zip(places, probabilities, strict=True):
+            for place, scores in zip(places, probabilities, strict=True):
                 best = np.argsort(-scores[allowed], kind="stable")[:top_k]
+                ids = allowed[best].tolist()
                 answers.append(
-                    [
-                        {
-                            "score": float(scores[token]),
-                            "token": token,
-                            **_filled(text, start, end, tokenizer.id_to_token(token)),
-                        }
-                        for token in allowed[best].tolist()
-                    ]
+                    [_filled(text, place, tokenizer, x, float(scores[x])) for x in ids]
                 )
             filled.append(answers[0] if len(answers) == 1 else answers)
         return filled
@@ -324,8 +315,10 @@ def _target_ids(tokenizer, targets):
     return np.array(list(dict.fromkeys(found)))
 
 
-def _filled(text, start, end, token):
-    """Return the text with the token in place of a mask, and that place."""
-    token = token.replace(SPACE_PIECE, " ").strip()
+def _filled(text, place, tokenizer, number, score):
+    """Return the answer that puts a token in place of a mask."""
+    start, end = place
+    token = tokenizer.id_to_token(number).replace(SPACE_PIECE, " ").strip()
     sequence = text[:start] + token.removeprefix("##") + text[end:]
-    return {"token_str": token, "sequence": sequence, "start": start, "end": end}
+    answer = {"score": score, "token": number, "token_str": token}
+    return {**answer, "sequence": sequence, "start": start, "end": end}

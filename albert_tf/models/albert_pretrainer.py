@@ -60,7 +60,6 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
 
     heads = ("masked_lm_head", "sop_head")
     default_learning_rate = 1e-4
-    # Masks are new in each step, and a checkpoint has its heads.
 
     def __init__(
         self,
@@ -75,7 +74,6 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
                 "num_sop_classes=0 for a model without that head."
             )
 
-        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.masked_lm_head = masked_lm_head(backbone)
@@ -84,7 +82,6 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         if num_sop_classes:
             self.sop_head = self.dense_head(num_sop_classes, "sop_logits")
 
-        # === Functional Model ===
         positions = keras.Input((None,), dtype="int32", name="mask_positions")
         hidden = backbone(backbone.input)
         logits = self.masked_lm_head(hidden["sequence_output"], positions)
@@ -114,9 +111,6 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         if new_heads:
             warn_of_new_head(checkpoint, "sop_head", wanted)
         return {**arguments, "num_sop_classes": wanted}, new_heads
-
-
-# === The task that a checkpoint was trained for ===
 
 
 def task_class(checkpoint: Checkpoint) -> Any:

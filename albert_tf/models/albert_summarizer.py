@@ -67,24 +67,19 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         dropout: float = 0.1,
         **kwargs: Any,
     ):
-        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.output_dropout = self.head_dropout(dropout)
         self.sentence_dense = self.dense_head(1, "sentence_logits")
 
-        # === Config ===
         self.dropout = dropout
 
-        # === Functional Model ===
         hidden = backbone(backbone.input)["sequence_output"]
         outputs = self.sentence_dense(self.output_dropout(hidden))[..., 0]
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 
     def default_loss(self):
         return SentenceLoss()
-
-    # === Articles in ===
 
     def targets(self, x: list, y: list, packed=None) -> tf.RaggedTensor:
         """Return 1 or 0 at the [CLS] of each sentence, float [windows, (tokens)].
@@ -107,8 +102,6 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         values = np.full(packed.tokens.values.shape, PADDING_TARGET, "float32")
         values[packed.positions.numpy()] = labels
         return packed.tokens.with_values(tf.constant(values))
-
-    # === Summaries out ===
 
     def predictions(self, x, packed, outputs):
         return outputs if packed is None else self._summaries(x, packed, outputs)

@@ -18,7 +18,7 @@ from albert_tf.preprocessing.texts import (
     dataset_targets,
     multi_hot,
 )
-from albert_tf_lite import answers as lite
+from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list
 
@@ -95,13 +95,11 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         pooling_mode: str | None = None,
         **kwargs: Any,
     ):
-        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.output_dropout = self.head_dropout(dropout)
         self.output_dense = self.dense_head(num_classes, "logits", activation)
 
-        # === Config ===
         self.num_classes = num_classes
         self.activation = keras.activations.get(activation)
         self.dropout = dropout
@@ -109,7 +107,6 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         self.pairs = pairs
         self.pooling_mode = pooling_mode = pooling_mode or default_pooling(backbone)
 
-        # === Functional Model ===
         pooled = self.output_dropout(pool_text(backbone, pooling_mode))
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
@@ -251,8 +248,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
     def predict_dicts(self, x, batch_size=None, top_k=1):
         outputs = self.predict(x, batch_size, verbose=0)
-        found = lite.classify(outputs, self.exported_settings())
-        return lite.ranked(self.class_names, found["probabilities"], top_k)
+        dicts = ANSWERS[self.name_of_task].dicts
+        return dicts(x, outputs, self.exported_settings(), top_k)
 
     def exported_settings(self) -> dict[str, Any]:
         needed = self.probability_activation.__name__ if self.gives_logits else None
@@ -353,9 +350,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         return {"labels": names, "chosen": chosen, "probabilities": probabilities}
 
     def predict_dicts(self, x, batch_size=None, top_k="auto"):
-        outputs = self.predict(x, batch_size, verbose=0)
-        found = lite.classify_multi_label(outputs, self.exported_settings())
-        return lite.chosen_of(self.class_names, found, top_k)
+        return super().predict_dicts(x, batch_size, top_k)
 
     def exported_settings(self) -> dict[str, Any]:
         thresholds = self.thresholds or [DEFAULT_THRESHOLD] * self.num_classes

@@ -17,10 +17,7 @@ from albert_tf.preprocessing.text_preprocessors import (
     AlbertTokenClassifierPreprocessor,
     refuse_pairs,
 )
-from albert_tf.preprocessing.texts import (
-    check_count,
-    texts_in_memory,
-)
+from albert_tf.preprocessing.texts import check_count, texts_in_memory
 from albert_tf_lite import tagging as lite
 from albert_tf_lite.answers import entities_of
 from albert_tf_lite.errors import AlbertError
@@ -91,7 +88,6 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         tags: Sequence[str] | None = None,
         **kwargs: Any,
     ):
-        # === Config ===
         labels = [] if labels is None else list(map(str, as_list(labels, "labels")))
         self._tagging = Tagging(tag_names(labels, scheme) if tags is None else tags)
         self.tags = self._tagging.tags
@@ -104,13 +100,11 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
                 "new head on a preset, call from_checkpoint(preset, labels=...)."
             )
 
-        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.output_dropout = self.head_dropout(dropout)
         self.tag_dense = self.dense_head(len(self.tags), "tag_logits")
 
-        # === Functional Model ===
         hidden = backbone(backbone.input)["sequence_output"]
         outputs = self.tag_dense(self.output_dropout(hidden))
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
@@ -143,14 +137,10 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     def default_metrics(self):
         return {"weighted_metrics": [TagAccuracy(name="accuracy")]}
 
-    # === Texts in ===
-
     def targets(self, x: Any, y: Any, packed=None) -> tf.RaggedTensor:
         """Return the tag of each token, int32 [windows, (tokens)]."""
         packed = packed or self.preprocessor.pack_texts(x)
         return tags_of_spans(self._tagging, x, y, packed)
-
-    # === Entities out ===
 
     def read_texts(self, x):
         return texts_in_memory(x)

@@ -62,8 +62,6 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             )
         super().__init__(backbone, num_classes, preprocessor, **kwargs)
 
-    # === Training ===
-
     def call(self, inputs, training=None, **kwargs):
         # In training, the outputs are [batch, layers, num_classes].
         if not training:
@@ -93,8 +91,6 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             # In training; the last layer is the one that `predict` uses.
             y_pred = y_pred[:, -1]
         return super().compute_metrics(x, y, y_pred, sample_weight)
-
-    # === Prediction ===
 
     def predict_early(
         self,

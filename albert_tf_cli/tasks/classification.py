@@ -1,20 +1,13 @@
 """Files of texts with one class or several."""
 
 import itertools
-from collections import Counter
 
 import numpy as np
 
 import albert_tf
 from albert_tf.data.labels import check_single
 from albert_tf_cli import common
-from albert_tf_cli.tasks.task import (
-    Examples,
-    Task,
-    columns_of,
-    read_labelled,
-    worst,
-)
+from albert_tf_cli.tasks.task import Examples, Task, columns_of, read_labelled, worst
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
@@ -47,17 +40,10 @@ class _Classification(Task):
         """Return the classes of each example."""
         return [[label] for label in examples.y]
 
-    def class_counts(self, examples):
-        counts = Counter(itertools.chain(*self._names(examples)))
-        return {label: counts[label] for label in examples.arguments["labels"]}
-
-    def class_examples(self, examples):
-        found = dict.fromkeys(examples.arguments["labels"], "")
+    def class_texts(self, examples):
         for i, names in enumerate(self._names(examples)):
-            for name in names:
-                columns = columns_of(examples.x, i)
-                found[name] = found[name] or " / ".join(columns.values())
-        return found
+            text = " / ".join(columns_of(examples.x, i).values())
+            yield from ((name, text) for name in names)
 
     def _examples(self, found, y, labels):
         arguments = {"num_classes": len(labels), "labels": labels, "pairs": found.pairs}

@@ -1,7 +1,6 @@
 """Files of entities, and of questions about contexts."""
 
 import warnings
-from collections import Counter
 
 import albert_tf
 from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks, worst
@@ -34,16 +33,9 @@ class TokenClassification(Task):
         texts = [text for _, text, _ in tagged_rows(path, columns.encoding)]
         yield from whole_blocks(texts, [None] * len(texts), fields, size)
 
-    def class_counts(self, examples):
-        counts = Counter(label for spans in examples.y for *_, label in spans)
-        return {label: counts[label] for label in examples.arguments["labels"]}
-
-    def class_examples(self, examples):
-        found = dict.fromkeys(examples.arguments["labels"], "")
+    def class_texts(self, examples):
         for text, spans in zip(examples.x, examples.y, strict=True):
-            for start, end, label in spans:
-                found[label] = found[label] or text[start:end]
-        return found
+            yield from ((label, text[start:end]) for start, end, label in spans)
 
     def scores(self, examples, predicted):
         values = self.report(None, examples, predicted)

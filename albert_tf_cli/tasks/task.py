@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -95,13 +96,21 @@ class Task:
         """Read examples, for a model of the arguments `known` if there is one."""
         raise NotImplementedError
 
+    def class_texts(self, examples: Examples) -> Iterable[tuple[str, str]]:
+        """Return each class of each example, and the text or the part that has it."""
+        return ()
+
     def class_counts(self, examples: Examples) -> dict[str, int]:
         """Return the number of examples of each class; empty without classes."""
-        return {}
+        counts = Counter(label for label, _ in self.class_texts(examples))
+        return {label: counts[label] for label in examples.arguments.get("labels", ())}
 
     def class_examples(self, examples: Examples) -> dict[str, str]:
         """Return the first text, or part of a text, of each class."""
-        return {}
+        found = dict.fromkeys(examples.arguments.get("labels", ()), "")
+        for label, text in self.class_texts(examples):
+            found[label] = found[label] or text
+        return found
 
     def tune(self, model: Any, dev: Examples, batch_size: int | None) -> None:
         """Set attributes of the model that are chosen on dev, such as thresholds."""

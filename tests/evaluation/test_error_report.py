@@ -32,7 +32,7 @@ def write(directory):
     rows = [{"example": 1, "score": 0.25, "text": HARD}, {"example": 2, "text": "b"}]
     colours = [{"text": [1] * 8 + [-1] + [0] * (len(HARD) - 9)}]
     scores = classification_report([0, 0, 1], [0, 1, 1], labels)
-    write_report(directory, f"A {HARD}", scores, {"mistakes": rows}, colours)
+    write_report(directory, f"A {HARD}", scores, rows, colours)
 
 
 def test_a_report(tmp_path):
