@@ -72,12 +72,15 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         pairs: bool = False,
         **kwargs: Any,
     ):
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.masked_lm_head = masked_lm_head(backbone)
 
+        # === Config ===
         self.pairs = pairs
 
+        # === Functional Model ===
         positions = keras.Input((None,), dtype="int32", name="mask_positions")
         hidden = backbone(backbone.input)["sequence_output"]
         super().__init__(

@@ -67,13 +67,16 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         dropout: float = 0.1,
         **kwargs: Any,
     ):
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.output_dropout = self.head_dropout(dropout)
         self.score_dense = self.dense_head(1, "score")
 
+        # === Config ===
         self.dropout = dropout
 
+        # === Functional Model ===
         inputs = {
             name: keras.Input((None, None), dtype="int32", name=name)
             for name in backbone.input

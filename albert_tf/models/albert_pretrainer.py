@@ -74,6 +74,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
                 "num_sop_classes=0 for a model without that head."
             )
 
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.masked_lm_head = masked_lm_head(backbone)
@@ -82,6 +83,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         if num_sop_classes:
             self.sop_head = self.dense_head(num_sop_classes, "sop_logits")
 
+        # === Functional Model ===
         positions = keras.Input((None,), dtype="int32", name="mask_positions")
         hidden = backbone(backbone.input)
         logits = self.masked_lm_head(hidden["sequence_output"], positions)

@@ -79,15 +79,18 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         dropout: float = 0.0,
         **kwargs: Any,
     ):
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.output_dropout = self.head_dropout(dropout)
         self.span_dense = self.dense_head(2, "span_logits")
 
+        # === Config ===
         self.null_threshold = null_threshold
         self.max_answer_length = max_answer_length
         self.dropout = dropout
 
+        # === Functional Model ===
         inputs = backbone.input
         hidden = self.output_dropout(backbone(inputs)["sequence_output"])
         logits = self.span_dense(hidden)

@@ -55,12 +55,15 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
         num_sop_classes: int = 2,
         **kwargs: Any,
     ):
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.sop_head = self.dense_head(num_sop_classes, "sop_logits")
 
+        # === Config ===
         self.num_sop_classes = num_sop_classes
 
+        # === Functional Model ===
         outputs = self.sop_head(backbone.pool(backbone.input))
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 

@@ -67,13 +67,16 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         dropout: float = 0.1,
         **kwargs: Any,
     ):
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.output_dropout = self.head_dropout(dropout)
         self.sentence_dense = self.dense_head(1, "sentence_logits")
 
+        # === Config ===
         self.dropout = dropout
 
+        # === Functional Model ===
         hidden = backbone(backbone.input)["sequence_output"]
         outputs = self.sentence_dense(self.output_dropout(hidden))[..., 0]
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)

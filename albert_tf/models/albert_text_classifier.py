@@ -95,11 +95,13 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         pooling_mode: str | None = None,
         **kwargs: Any,
     ):
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.output_dropout = self.head_dropout(dropout)
         self.output_dense = self.dense_head(num_classes, "logits", activation)
 
+        # === Config ===
         self.num_classes = num_classes
         self.activation = keras.activations.get(activation)
         self.dropout = dropout
@@ -107,6 +109,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         self.pairs = pairs
         self.pooling_mode = pooling_mode = pooling_mode or default_pooling(backbone)
 
+        # === Functional Model ===
         pooled = self.output_dropout(pool_text(backbone, pooling_mode))
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)

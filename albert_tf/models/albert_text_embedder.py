@@ -75,12 +75,15 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         normalize: bool = True,
         **kwargs: Any,
     ):
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
 
+        # === Config ===
         self.pooling_mode = pooling_mode
         self.normalize = normalize
 
+        # === Functional Model ===
         states = backbone.with_intermediates().output["hidden_states"]
         mask = backbone.input["padding_mask"]
         outputs = pool_states(backbone, pooling_mode, states, mask)

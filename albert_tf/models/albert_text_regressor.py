@@ -59,15 +59,18 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
         pooling_mode: str | None = None,
         **kwargs: Any,
     ):
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.output_dropout = self.head_dropout(dropout)
         self.output_dense = self.dense_head(1, "score")
 
+        # === Config ===
         self.dropout = dropout
         self.pairs = pairs
         self.pooling_mode = pooling_mode = pooling_mode or default_pooling(backbone)
 
+        # === Functional Model ===
         pooled = self.output_dropout(pool_text(backbone, pooling_mode))
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)

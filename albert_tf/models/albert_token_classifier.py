@@ -88,6 +88,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         tags: Sequence[str] | None = None,
         **kwargs: Any,
     ):
+        # === Config ===
         labels = [] if labels is None else list(map(str, as_list(labels, "labels")))
         self._tagging = Tagging(tag_names(labels, scheme) if tags is None else tags)
         self.tags = self._tagging.tags
@@ -100,11 +101,13 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
                 "new head on a preset, call from_checkpoint(preset, labels=...)."
             )
 
+        # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
         self.output_dropout = self.head_dropout(dropout)
         self.tag_dense = self.dense_head(len(self.tags), "tag_logits")
 
+        # === Functional Model ===
         hidden = backbone(backbone.input)["sequence_output"]
         outputs = self.tag_dense(self.output_dropout(hidden))
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)

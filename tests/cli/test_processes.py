@@ -15,6 +15,7 @@ from small_classifier import small_classifier
 
 import albert_tf
 import albert_tf_cli
+from albert_tf_cli import fine_tuning
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
@@ -58,6 +59,12 @@ def test_each_command_has_help_in_groups_with_examples(command):
     assert {"Output:", "Data:", "Model:", "Arguments:"} & {*lines}
     for parameter in COMMANDS[command].params:
         assert parameter.help or parameter.name == "help"
+
+
+def test_an_option_identifies_a_training_or_not():
+    identifying, others = fine_tuning.IDENTIFYING, fine_tuning.OTHERS
+    names = [x.name for x in COMMANDS["finetune"].params if x.name != "help"]
+    assert sorted([*identifying, *others]) == sorted(names)
 
 
 def test_help_and_mistakes_come_without_tensorflow(tmp_path):
