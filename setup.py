@@ -24,8 +24,10 @@ class BuildWithCheckpoints(build_py):
         bundled = pathlib.Path(self.build_lib, "albert_tf", "bundled")
         # An earlier build may have left other files.
         shutil.rmtree(bundled, ignore_errors=True)
-        for folder in ROOT.glob("examples/albert_micro_zh*/"):
-            shutil.copytree(folder, bundled / folder.name, ignore=NOT_BUNDLED)
+        # Not the weights from which a next stage of training starts.
+        for index in ROOT.glob("examples/albert_micro_zh*/*.index"):
+            name = index.parent.name
+            shutil.copytree(index.parent, bundled / name, ignore=NOT_BUNDLED)
 
 
 def read_description():
