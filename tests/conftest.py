@@ -19,9 +19,7 @@ import pytest
 
 # The time of an example depends on the load of the machine.
 hypothesis.settings.register_profile(
-    "any speed",
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    "any speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any speed")
 

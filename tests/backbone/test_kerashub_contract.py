@@ -22,10 +22,7 @@ EVERYTHING = {
     "attention_dropout": 0.2,
     "num_segments": 3,
 }
-TARGETS = {
-    "sequence_output": np.zeros((3, 17, 48)),
-    "pooled_output": np.zeros((3, 48)),
-}
+TARGETS = {"sequence_output": np.zeros((3, 17, 48)), "pooled_output": np.zeros((3, 48))}
 
 
 def from_keras_file(backbone, folder):

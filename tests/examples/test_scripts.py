@@ -105,8 +105,7 @@ OTHERS = ("demo", "make_vocabulary", "serve", "serving_client")
     "name",
     [
         pytest.param(
-            x,
-            marks=[*TRAINS, pytest.mark.slow if x in QUICK else pytest.mark.nightly],
+            x, marks=[*TRAINS, pytest.mark.slow if x in QUICK else pytest.mark.nightly]
         )
         for x in SCRIPTS
     ],

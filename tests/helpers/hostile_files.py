@@ -206,10 +206,7 @@ def litert_bomb(folder):
 FILES = {
     "wide": (bundle_with(hidden_size=2_000_000), "many fewer than a model"),
     "deep": (bundle_with(num_hidden_layers=10**7), "num_hidden_layers=10000000"),
-    "groups": (
-        bundle_with(num_hidden_groups=10**7),
-        "10,000,000 separate blocks",
-    ),
+    "groups": (bundle_with(num_hidden_groups=10**7), "10,000,000 separate blocks"),
     "repetitions": (
         bundle_with(inner_group_num=10**9),
         "1,000,000,000 separate blocks",
@@ -226,10 +223,7 @@ FILES = {
         bundle_with_file("*config*.json", b"[" + b"1," * 10**6 + b"1]"),
         "must hold a JSON object",
     ),
-    "safetensors_wide": (
-        safetensors_wide,
-        "many fewer than a model",
-    ),
+    "safetensors_wide": (safetensors_wide, "many fewer than a model"),
     "safetensors_header": (safetensors_header, "is damaged"),
     "preset_wide": (preset_with(hidden_dim=2_000_004), "many fewer than a model"),
     "preset_deep": (preset_with(num_layers=10**7), "num_layers=1e.07"),

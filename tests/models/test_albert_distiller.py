@@ -4,17 +4,9 @@ import keras
 import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
-from small_classifier import (
-    LABELS,
-    TEXTS,
-    call,
-    small_classifier,
-)
+from small_classifier import LABELS, TEXTS, call, small_classifier
 
-from albert_tf.models import (
-    AlbertDistiller,
-    AlbertMultiLabelClassifier,
-)
+from albert_tf.models import AlbertDistiller, AlbertMultiLabelClassifier
 
 KINDS = {
     "logits": {},

@@ -89,8 +89,7 @@ def in_batch(cosines, rows):
 
 
 @pytest.mark.parametrize(
-    "scores",
-    [[2.5, 0, 0, 5, -1], [1] * 5, [np.nan] * 5, [np.nan, 3, np.nan, 1, 2]],
+    "scores", [[2.5, 0, 0, 5, -1], [1] * 5, [np.nan] * 5, [np.nan, 3, np.nan, 1, 2]]
 )
 def test_the_loss_of_scored_and_unscored_pairs(scores):
     scale = 2.0

@@ -31,10 +31,7 @@ def explain():
 
 @pytest.mark.parametrize(
     "kwargs",
-    [
-        {},
-        {"pooling_mode": "first_last_mean", "cls": AlbertMultiLabelClassifier},
-    ],
+    [{}, {"pooling_mode": "first_last_mean", "cls": AlbertMultiLabelClassifier}],
     ids=["cls", "first_last_mean multi-label"],
 )
 def test_the_sum_is_the_difference_of_the_outputs(kwargs):

@@ -8,13 +8,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy as np
 import pytest
 from peer_models import random_backbone, randomise
-from small_classifier import (
-    CHARACTERS,
-    SPECIAL,
-    VOCABULARY,
-    randomised,
-    small_backbone,
-)
+from small_classifier import CHARACTERS, SPECIAL, VOCABULARY, randomised, small_backbone
 
 import albert_tf
 from albert_tf.models import (

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.pretraining.records import (
-    parse_records,
-    record_lengths,
-    write_records,
-)
+from albert_tf.pretraining.records import parse_records, record_lengths, write_records
 
 # As `create_pretraining_data.py` of google-research/bert names them.
 ORIGINAL = {
