@@ -60,6 +60,10 @@ def test_warnings_about_requests_are_not_kept(traced):
     assert traced() < 2
 
 
+def of_version_1(quota):
+    return {"cpu/cpu.cfs_quota_us": quota, "cpu/cpu.cfs_period_us": "100000"}
+
+
 @pytest.mark.parametrize(
     ("groups", "files", "cpus"),
     [
@@ -67,16 +71,8 @@ def test_warnings_about_requests_are_not_kept(traced):
         ("0::/", {"cpu.max": "max 100000\n"}, 4),
         ("0::/a.slice/b", {"a.slice/cpu.max": "100000 100000"}, 1),
         ("0::/docker/1", {"cpu.max": "1000 100000"}, 1),
-        (
-            "5:cpu,cpuacct:/docker/1\n3:memory:/x",
-            {"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"},
-            3,
-        ),
-        (
-            "5:cpu:/",
-            {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
-            4,
-        ),
+        ("5:cpu,cpuacct:/docker/1\n3:memory:/x", of_version_1("300000"), 3),
+        ("5:cpu:/", of_version_1("-1"), 4),
         ("", {}, 4),
     ],
 )

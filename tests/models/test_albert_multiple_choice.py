@@ -52,4 +52,3 @@ def test_a_choice_is_scored_as_alone(model, logits):
     given = model.predict(tuple(map(list, zip(*alone, strict=True))), verbose=0)
     expected = logits[np.isfinite(logits)]
     np.testing.assert_allclose(given[:, 0], expected, atol=1e-5)
-    assert len(model.predict(([], [], []), verbose=0)) == 0

@@ -238,6 +238,7 @@ def test_functions_read_any_container(name):
     check(FUNCTIONS[name], CONTAINERS)
 
 
+@pytest.mark.slow
 @few_or_rest
 @pytest.mark.parametrize("name", OF_MODELS)
 def test_models_read_any_container(name, containers):
