@@ -33,7 +33,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:Only .* dev examples")
 class Case(NamedTuple):
     """A task, its data, and what its user sees."""
 
-    task: str
     file: str
     content: str
     summary: str
@@ -72,46 +71,46 @@ MULTI_LABEL = "label\ttext\n" + "好|吃\t好吃\n\t天地\n吃\t想吃鸡蛋\n�
 
 CASES = {
     "multi-label": Case(
-        *("multi-label", "a.tsv", MULTI_LABEL),
+        *("a.tsv", MULTI_LABEL),
         "2 labels: 吃, 好. train 16, dev 16 examples",
         *("micro_f1", ["好吃", "天地", "想吃鸡蛋", "很好"]),
     ),
     "regression": Case(
-        *("regression", "a.csv"),
+        "a.csv",
         "text_a,text_b,score\n你好,你好吗,5\n你好,天地,0.5\n好吃,很好吃,4\n鸡蛋,左右,0\n",
         "train 4, dev 4 examples",
         *("spearman", ["你好\t你好吗", "鸡蛋\t左右"]),
     ),
     "token-classification": Case(
-        *("token-classification", "a.txt", TAGGED * 4),
+        *("a.txt", TAGGED * 4),
         "2 labels: LOC, PER. train 8, dev 8 examples",
         *("f1", ["小明在大地", "我见小好"]),
     ),
     "question-answering": Case(
-        *("question-answering", "a.json"),
+        "a.json",
         as_json({"data": [{"paragraphs": QUESTIONS}]}),
         "train 12, dev 12 examples",
         *("f1", ["谁\t我想吃鸡蛋，你想来。", "谁\t好。"]),
     ),
     "multiple-choice": Case(
-        *("multiple-choice", "a.json", as_json(CHOICES)),
+        *("a.json", as_json(CHOICES)),
         "train 8, dev 8 examples",
         *("accuracy", ["我想吃。\t谁\t好\t差", "你来。\t谁\t好\t很\t差"]),
     ),
     "text-embedding": Case(
-        *("text-embedding", "a.tsv"),
+        "a.tsv",
         "score\ttext\ttext_b\n5\t好吃\t很好吃\n0\t天地\t你好\n2\t鸡蛋\t想吃\n",
         "train 3, dev 3 examples",
         *("spearman", ["好吃\t想吃", "天\t地"]),
     ),
     "spelling-correction": Case(
-        *("spelling-correction", "a.tsv"),
+        "a.tsv",
         "我很吃\t我很好\n很好\t很好\n他很不\t他很好\n",
         "train 3, dev 3 examples",
         *("correction_f1", ["我很吃", "好"]),
     ),
     "summarization": Case(
-        *("summarization", "a.jsonl", "\n".join(map(as_json, ARTICLES))),
+        *("a.jsonl", "\n".join(map(as_json, ARTICLES))),
         "train 4, dev 4 examples",
         *("rouge_l", ["天地上下。我想吃鸡蛋。你来吗？中文天地！"]),
     ),
@@ -139,7 +138,7 @@ def trained(tmp_path_factory):
         data.write_text(case.content, "utf-8")
         with unittest.mock.patch.object(fine_tuning, "fine_tune", fine_tune):
             result = run(
-                *("finetune", "--task", case.task, "--train", data, "--dev", data),
+                *("finetune", "--task", name, "--train", data, "--dev", data),
                 *(*write_start(folder), "--output", output, "--epochs", 2),
                 *("--learning-rate", 0.01),
             )
@@ -172,11 +171,11 @@ def examples_of(task, lines):
     ],
 )
 def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tmp_path):
-    case = CASES[name]
+    case, task = CASES[name], READERS[name]
     model, data, printed = trained(name, fine_tune)
     assert printed.startswith(case.summary)
     metrics = json.loads((model / "metrics.json").read_text("utf-8"))
-    assert metrics["settings"]["task"] == case.task
+    assert metrics["settings"]["task"] == name
     # The best epoch is kept, with what was chosen on its dev examples.
     best = metrics["dev"][case.score]
     assert best == pytest.approx(max(metrics["history"][f"val_{case.score}"]))
@@ -185,7 +184,7 @@ def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tm
     assert not (model / ".training").exists()
 
     # The columns of the training are remembered.
-    report = ("--report", tmp_path) if READERS[case.task].mistakes else ()
+    report = ("--report", tmp_path) if task.mistakes else ()
     monkeypatch.setattr(evaluation, "EXPLAINED", 1)
     values = json.loads(run("evaluate", model, data, "--json", *report).stdout)
     if name != "multiple-choice" or fine_tune is fine_tuning.fine_tune:
@@ -194,8 +193,8 @@ def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tm
 
     answers = run("predict", model, "--json", *case.lines).stdout.splitlines()
     answers = [json.loads(line) for line in answers]
-    pipeline = albert_tf.pipeline(case.task, model)
-    expected = pipeline(examples_of(case.task, case.lines))
+    pipeline = albert_tf.pipeline(name, model)
+    expected = pipeline(examples_of(name, case.lines))
     # By the network beside the model, if the task has one.
     assert near(answers) == json.loads(as_json(expected))
     rows = run("predict", model, *case.lines).stdout.splitlines()
@@ -204,7 +203,7 @@ def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tm
         assert row.endswith(f"\t{line}") and all(x in str(answer) for x in shown[:1])
 
     # Files as for `finetune`.
-    x = READERS[case.task].read(str(data), Columns()).x
+    x = task.read(str(data), Columns()).x
     examples = [*zip(*x, strict=True)] if isinstance(x, tuple) else map("".join, x)
     run("predict", model, data, "--json", "--output", tmp_path / "found.jsonl")
     lines = (tmp_path / "found.jsonl").read_text("utf-8").splitlines()

@@ -67,9 +67,9 @@ CONTAINERS = {
 }
 # Those that differ most; the others are tested every night where models run.
 FEW = {name: CONTAINERS[name] for name in ("Series", "tensor")}
-REST = {x: y for x, y in CONTAINERS.items() if x not in (*FEW, "generator")}
-few_or_rest = pytest.mark.parametrize(
-    "containers", [FEW, pytest.param(REST, marks=pytest.mark.nightly)]
+REST = pytest.param(
+    {x: y for x, y in CONTAINERS.items() if x not in (*FEW, "generator")},
+    marks=pytest.mark.nightly,
 )
 
 
@@ -97,7 +97,7 @@ class Stop(Exception):
     """Ends a training or a prediction before the first step."""
 
 
-@few_or_rest
+@pytest.mark.parametrize("containers", [FEW, REST])
 @pytest.mark.parametrize("name", [x for x, case in CASES.items() if case.takes_texts])
 def test_fit_and_predict_read_any_container(name, containers, monkeypatch):
     case, task, seen = CASES[name], CASES[name].build(), []
@@ -238,8 +238,9 @@ def test_functions_read_any_container(name):
     check(FUNCTIONS[name], CONTAINERS)
 
 
-@pytest.mark.slow
-@few_or_rest
+@pytest.mark.parametrize(
+    "containers", [pytest.param(FEW, marks=pytest.mark.slow), REST]
+)
 @pytest.mark.parametrize("name", OF_MODELS)
 def test_models_read_any_container(name, containers):
     check(OF_MODELS[name], containers)
