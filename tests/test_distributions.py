@@ -1,12 +1,12 @@
 """The wheel, built from the source distribution, is complete."""
 
-import os
 import pathlib
 import subprocess
 import sys
 import zipfile
 
 import pytest
+from processes import run_python
 
 ROOT = pathlib.Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -44,13 +44,7 @@ def test_the_wheel_holds_the_packages_and_the_bundled_checkpoints(tmp_path):
         assert (installed / name).read_bytes() == file.read_bytes(), name
 
     names = [folder.name for folder in checkpoints]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *names],
-        env={**os.environ, "PYTHONPATH": str(installed), "ALBERT_TF_LAZY": "1"},
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    options = {"PYTHONPATH": str(installed), "ALBERT_TF_LAZY": "1"}
+    output = run_python(SCRIPT, *names, cwd=tmp_path, **options)
     bundled = [str(installed / "albert_tf/bundled" / name) for name in names]
-    assert done.stdout.split() == bundled
+    assert output.split() == bundled

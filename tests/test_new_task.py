@@ -1,13 +1,11 @@
 """new_task.md adds a task that trains, saves, serves and is a command."""
 
-import os
 import pathlib
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
+from processes import run_python
 
 ROOT = pathlib.Path(__file__).parents[1]
 SCRIPT = """
@@ -84,11 +82,4 @@ def test_the_task_of_the_page_does_what_every_task_does(tmp_path):
     line = "from albert_tf_cli.tasks import star_rating\n"
     (commands / "__init__.py").write_text(table + line, "utf-8")
     micro = ROOT / "examples" / "albert_micro_zh"
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, micro, tmp_path],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(packages)},
-    )
-    assert done.returncode == 0, done.stderr
+    run_python(SCRIPT, micro, tmp_path, cwd=tmp_path, PYTHONPATH=str(packages))

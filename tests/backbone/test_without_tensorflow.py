@@ -1,14 +1,9 @@
 """A training step on JAX and PyTorch where TensorFlow is not installed."""
 
 import importlib.util
-import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).parents[2]
+from processes import run_python
 
 SCRIPT = """
 import importlib.util, sys
@@ -50,11 +45,5 @@ except ImportError as error:
 def test_a_training_step(backend):
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{backend} albert_tf.models needs TensorFlow")
+    output = run_python(SCRIPT, KERAS_BACKEND=backend)
+    assert output.startswith(f"{backend} albert_tf.models needs TensorFlow")

@@ -4,14 +4,12 @@ import gzip
 import importlib
 import itertools
 import json
-import os
 import pathlib
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
 import pytest
+from processes import run_python
 
 from albert_tf.models import AlbertPretrainer
 
@@ -105,17 +103,13 @@ def test_all_heads_learn(tmp_path, monkeypatch):
     write_text_arrays(tmp_path / "text", settings)
     pretrainer = AlbertPretrainer.from_checkpoint(FOLDER)
     np.savez("start.npz", **{x.path: x.numpy() for x in pretrainer.weights})
-    done = subprocess.run(
-        [sys.executable, FOLDER / "jax_pretrain.py", "arrays", "stage"]
-        + ["--text", "text", "--start", "start.npz", "--steps", "60"]
-        + ["--steps-per-call", "10", "--batch-tokens", "1024"]
-        + ["--precision", "float32", "--ema-momentum", "0.5"],
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-        | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
+    run_python(
+        *(FOLDER / "jax_pretrain.py", "arrays", "stage"),
+        *("--text", "text", "--start", "start.npz", "--steps", 60),
+        *("--steps-per-call", 10, "--batch-tokens", 1024),
+        *("--precision", "float32", "--ema-momentum", 0.5),
+        **{"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
     )
-    assert done.returncode == 0, done.stderr[-3000:]
     with np.load("stage/history.npz") as history:
         for name in ("text", "tags", "spans", "score", "pairs"):
             losses = history[f"{name}_loss"]

@@ -4,12 +4,11 @@ import importlib.util
 import json
 import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from processes import run_python
 from small_corpus import write_corpus, write_vocabulary
 
 import albert_tf
@@ -145,25 +144,15 @@ def trained(folder):
     pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
     model = AlbertPretrainer(AlbertBackbone(**SIZE))
     np.savez(folder / "start.npz", **{x.path: x.numpy() for x in model.weights})
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        cwd=folder,
-        env={
-            **os.environ,
-            **{"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-            "PYTHONPATH": os.pathsep.join(
-                [str(ROOT), str(FOLDER), os.environ.get("PYTHONPATH", "")]
-            ),
-            # Later trainings reuse what was compiled.
-            "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        },
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    (folder / "stdout").write_text(done.stdout)
+    environment = {
+        **{"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(FOLDER)]),
+        # Later trainings reuse what was compiled.
+        "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    (folder / "stdout").write_text(run_python(SCRIPT, cwd=folder, **environment))
     return folder
 
 

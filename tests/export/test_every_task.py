@@ -119,12 +119,9 @@ def test_a_fresh_process_answers_without_this_package(export_task, names, tmp_pa
         (str(x.path), {key: text.numpy() for key, text in x.inputs.items()})
         for x in exports
     ]
+    python = os.environ.get("ALBERT_TF_SERVING_PYTHON", sys.executable)
     done = subprocess.run(
-        [
-            os.environ.get("ALBERT_TF_SERVING_PYTHON", sys.executable),
-            "-c",
-            FRESH_PROCESS,
-        ],
+        [python, "-c", FRESH_PROCESS],
         input=pickle.dumps(requests),
         capture_output=True,
         cwd=tmp_path,

@@ -4,7 +4,6 @@ import functools
 import json
 import pathlib
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -20,6 +19,7 @@ from lite_tasks import (
     write_litert,
     write_onnx,
 )
+from processes import run_python
 from small_classifier import TEXTS, VOCABULARY, randomised, small_backbone
 
 from albert_tf.export import LiteRTModel, OnnxModel, exported, litert, onnx
@@ -188,16 +188,9 @@ def test_files_are_run_without_tensorflow(written, tmp_path):
     files = [[type(model).__name__, str(path)] for path, model in opened]
     # The folder of the package, copied.
     shutil.copytree(ROOT / "albert_tf_lite", tmp_path / "albert_tf_lite")
-    done = subprocess.run(
-        [sys.executable, "-c", RUN % (BLOCKED,)],
-        input=json.dumps({"files": files, "texts": TEXTS}),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    request = json.dumps({"files": files, "texts": TEXTS})
+    output = run_python(RUN % (BLOCKED,), input=request, cwd=tmp_path, PYTHONPATH="")
+    found = [json.loads(line) for line in output.splitlines()]
     assert found == [model.answers(TEXTS) for _, model in opened]
 
 

@@ -2,19 +2,15 @@
 
 import hashlib
 import importlib.util
-import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 from made_records import write
+from processes import run_python
 from small_corpus import write_corpus, write_vocabulary
 
 import zh
 from albert_tf.pretraining import PretrainingData, make_pretraining_data
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 # In a separate process, since devices are chosen at the start.
 MIRRORED = """
@@ -51,20 +47,9 @@ assert max(np.abs(x - y).max() for x, y in zip(one, two)) < 1e-5
 """
 
 
-def run(code, *arguments):
-    path = f"{ROOT}:{ROOT / 'tests' / 'helpers'}"
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
-
-
 @pytest.mark.nightly
 def test_two_devices_train_the_weights_of_one(tmp_path):
-    run(MIRRORED, write(tmp_path / "records", documents=300))
+    run_python(MIRRORED, write(tmp_path / "records", documents=300))
 
 
 # === Records made on Ray ===
@@ -115,7 +100,7 @@ def test_two_nodes_and_a_killed_worker_make_the_same_records(tmp_path):
     vocabulary, corpus = str(tmp_path / "vocab.txt"), tmp_path / "corpus.txt"
     write_vocabulary(tmp_path / "vocab.txt")
     write_corpus(corpus, documents=300)
-    assert "killed 1 " in run(RAY, vocabulary, corpus, tmp_path / "ray")
+    assert "killed 1 " in run_python(RAY, vocabulary, corpus, tmp_path / "ray")
     made = PretrainingData(
         vocabulary, sequence_length=32, block_bytes=3000, segmenter=zh.Jieba()
     )

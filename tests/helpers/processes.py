@@ -1,0 +1,24 @@
+"""Python code in another process."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATH = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "helpers")])
+
+
+def run_python(code, *arguments, input=None, cwd=None, **environment):
+    """Run code, or a script by its path; assert its success and return its output."""
+    done = subprocess.run(
+        [sys.executable, *["-c"] * isinstance(code, str), code, *map(str, arguments)],
+        input=input,
+        capture_output=True,
+        text=not isinstance(input, bytes),
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": PATH, **environment},
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
