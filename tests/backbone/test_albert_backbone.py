@@ -6,7 +6,6 @@ from numpy_reference import assert_close
 from small_backbone import INPUTS, SMALL, are_close, small_backbone
 
 from albert_tf.backbone import SIZES, AlbertBackbone
-from albert_tf.backbone.encoder_blocks import group_of_layer
 
 
 def test_english_sizes_have_the_released_number_of_parameters(no_weights):
@@ -18,17 +17,6 @@ def test_english_sizes_have_the_released_number_of_parameters(no_weights):
         "albert_xlarge_en": 58_724_864,
         "albert_xxlarge_en": 222_595_584,
     }
-
-
-def test_group_of_layer():
-    for layers, groups, expected in (
-        (4, 1, [0, 0, 0, 0]),
-        (4, 2, [0, 0, 1, 1]),
-        (4, 3, [0, 0, 1, 2]),  # Google's rule for groups of unequal size
-        (5, 2, [0, 0, 0, 1, 1]),
-        (12, 5, [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]),
-    ):
-        assert [group_of_layer(i, layers, groups) for i in range(layers)] == expected
 
 
 def test_layers_and_inner_layers_run_in_googles_order():

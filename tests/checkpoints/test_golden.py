@@ -1,7 +1,6 @@
 """Golden checkpoints against the outputs of the original TensorFlow graphs."""
 
 import keras
-import numpy as np
 import pytest
 from checkpoint_files import (
     GOLDEN,
@@ -30,7 +29,7 @@ def model(name):
 
 @pytest.fixture(scope="module")
 def outputs(name, model):
-    intermediates = model.backbone.with_intermediates(attention_scores=True)
+    intermediates = model.backbone.with_intermediates()
     return intermediates(backbone_inputs(expected(name)))
 
 
@@ -54,12 +53,3 @@ def test_every_layer(name, outputs):
     states = [embedding, *arrays["layers"]]
     for ours, theirs in zip(outputs["hidden_states"], states, strict=True):
         assert_near(ours, theirs)
-
-
-def test_attention_scores(name, outputs):
-    mask = expected(name)["input_mask"][:, None, None, :]
-    assert mask.min() == 0
-    for scores in outputs["attention_scores"]:
-        assert scores.shape == (3, 4, 17, 17)
-        assert np.abs(np.sum(scores * mask, axis=-1) - 1.0).max() < 1e-5
-        assert np.max(scores * (1 - mask)) < 1e-12
