@@ -171,24 +171,30 @@ def test_no_answer_or_an_interrupted_one(server, release, tmp_path, failure):
     assert download_release("golden").is_dir()
 
 
-REFUSED = (
-    (zipped({"a.txt": b"a"}), CheckpointError, "holds 0 TensorFlow checkpoints"),
-    (zipped(golden_files(CHECKPOINT[0], CONFIG)), FileNotFoundError, "does not exist"),
-    (ARCHIVE, CheckpointError, "is not golden as it was released: it holds a check"),
-)
-
-
-@pytest.mark.parametrize(("archive", "error", "message"), REFUSED, ids=range(3))
-def test_other_archives_and_weights_are_not_the_release(
-    server, release, tmp_path, monkeypatch, archive, error, message
-):
-    release = dataclasses.replace(release, index_sha256="0" * 64)
-    monkeypatch.setitem(RELEASES, release.name, release)
+def assert_refused(server, cache, archive, error, message):
     server.files[PATH] = archive
     with pytest.raises(error, match=message) as found:
         download_release("golden")
     assert "golden" in str(found.value)
-    assert names(tmp_path) == set()
+    assert names(cache) == set()
+
+
+def test_other_weights_are_not_the_release(server, release, tmp_path, monkeypatch):
+    release = dataclasses.replace(release, index_sha256="0" * 64)
+    monkeypatch.setitem(RELEASES, release.name, release)
+    message = "is not golden as it was released: it holds a checkpoint with another"
+    assert_refused(server, tmp_path, ARCHIVE, CheckpointError, message)
+
+
+BAD_ARCHIVES = (
+    (zipped({"a.txt": b"a"}), CheckpointError, "holds 0 TensorFlow checkpoints"),
+    (zipped(golden_files(CHECKPOINT[0], CONFIG)), FileNotFoundError, "does not exist"),
+)
+
+
+def test_bad_archives(server, release, tmp_path):
+    for case in BAD_ARCHIVES:
+        assert_refused(server, tmp_path, *case)
 
 
 # === Archives ===

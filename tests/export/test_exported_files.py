@@ -30,6 +30,7 @@ from albert_tf.models import (
     AlbertTokenClassifier,
 )
 from albert_tf.tokenizers import SentencePieceTokenizer
+from albert_tf_lite.errors import AlbertError
 
 ROOT = pathlib.Path(__file__).parents[2]
 MICRO = ROOT / "examples" / "albert_micro_zh"
@@ -41,8 +42,22 @@ pytestmark = [
 ]
 ONE_LENGTH = {write_litert: {"lengths": (128,)}, write_onnx: {}}
 LENGTHS = {write_litert: {"lengths": (64, 128)}, write_onnx: {}}
+# LiteRT's converter takes seconds for each file; tests/lite has all tasks in ONNX.
+FAST = {write_litert: {"labels", "tags"}, write_onnx: {"google pairs", "tags"}}
 # Their files are ONNX only, and answer with spans and choices.
 ONNX_ONLY = {"questions", "choices"}
+
+
+def tasks_in_formats():
+    for parameter in FORMATS:
+        (write,) = parameter.values
+        for name in sorted(TASKS.keys() - ONNX_ONLY):
+            marks = [] if name in FAST[write] else [pytest.mark.nightly]
+            yield pytest.param(
+                *(name, write),
+                marks=[*parameter.marks, *marks],
+                id=f"{name}-{parameter.id}",
+            )
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +86,9 @@ def float_bytes(task):
 # --- The numbers ---
 
 
-# The converter takes seconds for each file; tests/lite has all tasks in ONNX.
-@needs_litert
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(x, marks=[] if x in ("labels", "tags") else pytest.mark.nightly)
-        for x in sorted(TASKS.keys() - ONNX_ONLY)
-    ],
-)
-def test_answers_of_litert_are_those_of_keras(name, written):
-    task, texts, _, model = written(name, write_litert)
+@pytest.mark.parametrize("name, write", tasks_in_formats())
+def test_answers_are_those_of_keras(name, write, written):
+    task, texts, _, model = written(name, write)
 
     assert largest_difference(task, model, texts) < 1e-5
 
@@ -103,6 +110,15 @@ def test_answers_of_litert_are_those_of_keras(name, written):
             assert np.ptp(answers[name], axis=0).min() > 1e-3
         else:
             np.testing.assert_array_equal(tf.constant(answers[name]), value)
+
+
+@needs_onnx
+@pytest.mark.parametrize("name", sorted(ONNX_ONLY))
+def test_outputs_for_questions_and_choices_are_those_of_keras(name, tmp_path):
+    task, x = small_task(name)
+    assert largest_difference(task, write_onnx(task, tmp_path / "model.onnx"), x) < 1e-5
+    with pytest.raises(AlbertError, match="LiteRT files are not written for"):
+        litert(task, tmp_path / "model.tflite")
 
 
 @pytest.mark.parametrize("write", FORMATS[1:])
@@ -229,7 +245,6 @@ def test_what_cannot_be_exported_is_named(tmp_path, monkeypatch):
         (onnx, other, {}, "elu .* cannot be exported to ONNX. Supported: gelu"),
         (onnx, corrector, {}, "written for text-classification, .* AlbertSpelling"),
         (litert, task, {"lengths": [4, 16]}, r"from 5. Received: \[4, 16\]"),
-        *((litert, small_task(x)[0], {}, "not written for") for x in ONNX_ONLY),
     ):
         with pytest.raises(ValueError, match=message):
             write(model, tmp_path / "model", **options)
