@@ -88,8 +88,6 @@ def evaluate(
     columns = Columns(
         label_column, text_column, text_b_column, label_separator, encoding
     )
-    if label_separator:
-        check_support("--label-separator", "splits_labels", task)
     if report_directory:
         check_support("--report", "mistakes", task)
     read = reader_of(task, skip_invalid)
@@ -156,6 +154,8 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
             if column:
                 option = f"--{name.replace('_', '-')}-column"
                 check_support(option, "takes_columns", task)
+        if columns.label_separator:
+            check_support("--label-separator", "splits_labels", task)
         # Not a pipe, such as <(zcat train.tsv.gz), which can be read once. RACE has
         # directories.
         if not pathlib.Path(path).is_dir():

@@ -88,9 +88,13 @@ def export(
     if format_name == "savedmodel":
         _export_saved_model(trained, path, model)
         return
-    summary = _export_file(trained, path, format_name, precision)
+    exported = _export_file(trained, path, format_name, precision)
+    summary = {
+        "wrote": f"{path} ({format_name} {precision}), which needs no other file",
+        **_compare(trained, exported),
+    }
     if examples:
-        summary |= _compare_scores(task, trained, path, format_name, examples)
+        summary |= _compare_scores(task, trained, exported, examples)
     common.print_summary(summary)
 
 
@@ -123,35 +127,38 @@ def _export_saved_model(trained, path, model):
 
 
 def _export_file(trained, path, format_name, precision):
-    """Write a LiteRT or ONNX file; return its size and its difference as a summary."""
-    from albert_tf.export.engines import ENGINES, largest_difference
+    """Write a LiteRT or ONNX file and open it."""
+    from albert_tf.export.engines import ENGINES
 
     write, opens = ENGINES[format_name]
     write(trained, path, precision=precision)
+    return opens(path)
+
+
+def _compare(trained, exported):
+    """Return the size of a file and its difference from the model as a summary."""
+    from albert_tf.export.engines import largest_difference
+
     # Choices are the third part of an example.
     parts: Any = (TEXTS, TEXTS[::-1], [TEXTS[:2]] * len(TEXTS))
     parts = parts[: len(trained.text_inputs)]
     inputs = parts if len(parts) > 1 else TEXTS
     size = sum(x.numpy().nbytes for x in trained.weights)
-    difference = largest_difference(trained, opens(path), inputs)
+    difference = largest_difference(trained, exported, inputs)
     return {
-        "wrote": f"{path} ({format_name} {precision}), which needs no other file",
-        "size": f"{os.path.getsize(path) / 1e6:.2f} MB (weights of the model: "
+        "size": f"{os.path.getsize(exported.path) / 1e6:.2f} MB (weights of the model: "
         f"{size / 1e6:.2f} MB)",
         "difference": f"{difference:.1e} at most, of any output",
     }
 
 
-def _compare_scores(task, trained, path, format_name, examples):
+def _compare_scores(task, trained, exported, examples):
     """Return the score of a file and of its model as a summary."""
-    from albert_tf.export.engines import ENGINES
-
-    _, opens = ENGINES[format_name]
     of_file, of_model = (
         task.report(trained, examples, task.predict(one, examples.x, 32))[
             trained.monitor
         ]
-        for one in (opens(path), trained)
+        for one in (exported, trained)
     )
     return {trained.monitor: f"{of_file:.4f}, of the model {of_model:.4f}"}
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluation import check_support, reader_of
+from albert_tf_cli.evaluation import reader_of
 from albert_tf_cli.new_models import model_class_of, new_model
 from albert_tf_cli.options import (
     advanced_option,
@@ -176,8 +176,6 @@ def _check_output(folder, checkpoint, overwrite):
 
 def _read(given, learned):
     """Return the examples by part; without a dev file, a tenth of train is dev."""
-    if given.label_separator:
-        check_support("--label-separator", "splits_labels", learned)
     read = reader_of(learned, given.skip_invalid)
     columns = Columns(
         *(given.label_column, given.text_column, given.text_b_column),

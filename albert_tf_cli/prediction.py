@@ -140,9 +140,10 @@ def predict(
         workers=workers,
     )
     if not output:
+        task = opened.task
         for x, block in answers():
             for parts, found in zip(_examples(x), block, strict=True):
-                _print_answer(opened.task, parts, found, as_json, explain)
+                _print_answer(task, parts, found, as_json, explain)
         return
     run = {"model": _digest(opened), "texts": blocks.digest}
     run |= {"task": opened.task.name, "labels": labels, "top_k": top_k}
@@ -282,7 +283,7 @@ def _complete(journal, answers, sizes, finished, context):
 
 def _records(opened, blocks, journal, suffix, explain):
     """Yield the record of each example with its answer."""
-    fields = opened.fields
+    task, fields = opened.task, opened.fields
     taken = blocks.names or dict.fromkeys(fields)
     for (x, own), answers in zip(blocks(), read_journal(journal), strict=True):
         examples = (dict(zip(fields, part, strict=False)) for part in _examples(x))
@@ -290,7 +291,7 @@ def _records(opened, blocks, journal, suffix, explain):
             if suffix == ".jsonl":
                 named = found if isinstance(found, dict) else {"answer": found}
             else:
-                named = opened.task.columns(found["answer"] if explain else found)
+                named = task.columns(found["answer"] if explain else found)
             yield record | {_free_name(k, taken): x for k, x in named.items()}
 
 

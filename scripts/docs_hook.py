@@ -131,15 +131,20 @@ def _promises():
         tree = ast.parse(file.read_text("utf-8"))
         title, _, _ = (ast.get_docstring(tree) or "").partition("\n")
         parts.append(f"## {file.relative_to(ROOT)}\n\n{title}\n")
+        of_file = [x.value for x in tree.body if _is_mark_of_file(x)]
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                marks = " ".join(map(ast.unparse, node.decorator_list))
+                marks = " ".join(map(ast.unparse, (*of_file, *node.decorator_list)))
                 found = re.findall(r"mark\.(slow|nightly|peers|released)\b", marks)
                 tier = f" ({', '.join(dict.fromkeys(found))})" if found else ""
                 name = node.name.removeprefix("test_").replace("_", " ")
                 parts.append(f"- {name}{tier}")
         parts.append("")
     return "\n".join(parts)
+
+
+def _is_mark_of_file(node):
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
 
 
 def _commands(is_chinese):

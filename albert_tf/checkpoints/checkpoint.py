@@ -36,7 +36,7 @@ from albert_tf.tokenizers import load_tokenizer
 from albert_tf.tokenizers.checks import check_bytes, check_vocabulary
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 
-# What values of other types in a config raise.
+# Errors by values of other types in a config.
 _WRONG_VALUES = (TypeError, ValueError, LookupError, AttributeError)
 Config: TypeAlias = str | os.PathLike | dict[str, Any]
 
@@ -198,8 +198,7 @@ class Checkpoint:
 
     @property
     def has_pooler(self) -> bool:
-        self._has("pooler")
-        return self.shapes.keys() >= set(self.layout.names(["pooler"]))
+        return self._has("pooler")
 
     @property
     def parts(self) -> list[str]:
@@ -222,14 +221,14 @@ class Checkpoint:
             return read_head(part, self.config, self.config_source)
 
     def _has(self, part: str) -> bool:
-        """Return whether a head is complete, or raise if it is incomplete."""
+        """Return whether the pooler or a head is complete; raise if it is in part."""
         names = self.layout.names([part])
         missing = [name for name in names if name not in self.shapes]
         if 0 < len(missing) < len(names):
             raise CheckpointError(
                 f"{self.path} has only a part of the {part}: it lacks {missing}."
             )
-        return part in self.heads
+        return not missing if part == "pooler" else part in self.heads
 
     # === Loading ===
 

@@ -1,6 +1,7 @@
 """Hugging Face directories: safetensors, or `pytorch_model.bin` read by torch."""
 
 import contextlib
+import functools
 import pathlib
 import pickle
 import warnings
@@ -30,9 +31,12 @@ _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 # Where transformers differs from the original code.
 _DEFAULTS = {"max_input_chars_per_word": 100}
-# Settings in a tokenizer.json, and in a tokenizer_config.json.
-_NORMALIZER = ("lowercase", "strip_accents", "handle_chinese_chars")
-_TOKENIZER_FIELDS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
+# Fields of a tokenizer_config.json by those of the normalizer in a tokenizer.json.
+_NORMALIZER = {
+    "lowercase": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+}
 
 
 class HuggingFaceFiles(Checkpoint):
@@ -81,18 +85,26 @@ class HuggingFaceFiles(Checkpoint):
 
     @property
     def tokenizer_settings(self) -> dict[str, Any]:
-        given, whole = self._read(_TOKENIZER_CONFIG), self._read(_TOKENIZER)
+        given, whole = self._tokenizer_config, self._tokenizer_json
         fields = dict(_DEFAULTS)
         fields |= {x: y for x, y in whole.get("model", {}).items() if x in _DEFAULTS}
         normalizer = whole.get("normalizer") or {}
         # The classes for BERT read these from tokenizer_config.json alone.
         if "Bert" not in given.get("tokenizer_class", ""):
-            pairs = zip(_NORMALIZER, _TOKENIZER_FIELDS, strict=True)
-            fields |= {y: normalizer[x] for x, y in pairs if x in normalizer}
+            names = _NORMALIZER.items()
+            fields |= {y: normalizer[x] for x, y in names if x in normalizer}
         fields |= given or self.config
         # transformers keeps them apart.
         fields.pop("added_tokens", None)
         return tokenizer_arguments(fields, str(self.folders[0] / _TOKENIZER_CONFIG))
+
+    @functools.cached_property
+    def _tokenizer_config(self) -> dict[str, Any]:
+        return self._read(_TOKENIZER_CONFIG)
+
+    @functools.cached_property
+    def _tokenizer_json(self) -> dict[str, Any]:
+        return self._read(_TOKENIZER)
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self.folders[0] / name
@@ -109,7 +121,7 @@ class HuggingFaceFiles(Checkpoint):
         if tokenizer is None:
             return None
         is_pieces = not isinstance(tokenizer, WordPieceTokenizer)
-        if is_pieces and self._read(_TOKENIZER_CONFIG).get("keep_accents"):
+        if is_pieces and self._tokenizer_config.get("keep_accents"):
             warnings.warn(
                 f"{self.folders[0] / _TOKENIZER_CONFIG} has keep_accents=true. Accents "
                 "are stripped here, as in the original code.",
@@ -141,11 +153,11 @@ class HuggingFaceFiles(Checkpoint):
 
     def _added_tokens(self) -> dict[int, tuple[str, bool]]:
         """Return the added tokens by id, and whether they are found in any case."""
-        rows = self._read(_TOKENIZER).get("added_tokens", [])
+        rows = self._tokenizer_json.get("added_tokens", [])
         found = {x["id"]: (x["content"], x.get("normalized", True)) for x in rows}
         for token, number in self._read("added_tokens.json").items():
             found.setdefault(number, (token, True))
-        rows = self._read(_TOKENIZER_CONFIG).get("added_tokens_decoder", {})
+        rows = self._tokenizer_config.get("added_tokens_decoder", {})
         for number, x in rows.items():
             found[int(number)] = (x["content"], x.get("normalized", True))
         return found
