@@ -1,4 +1,4 @@
-"""What a command reads: texts, a file, or standard input."""
+"""Find the input of a command: texts, a file, or standard input."""
 
 import io
 import os

@@ -164,7 +164,7 @@ def with_warnings(
         warnings.simplefilter("always")
         result = function(*arguments)
     shown = (x.message for x in caught if issubclass(x.category, UserWarning))
-    # Those of other packages may not be pickled.
+    # Warnings of other packages may not be pickled.
     return result, [x if isinstance(x, OWN_WARNINGS) else str(x) for x in shown]
 
 

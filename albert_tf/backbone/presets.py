@@ -1,4 +1,4 @@
-"""What the backbone and all tasks share with KerasHub's presets."""
+"""Base class of the backbone and of all tasks, with the presets of KerasHub."""
 
 import functools
 import threading

@@ -1,4 +1,4 @@
-"""Which encoding a file of text has: UTF-8, or the likeliest of those of East Asia."""
+"""Find the encoding of a text file: UTF-8, or the likeliest one of East Asia."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CANDIDATES = {
 # UTF-16 without a mark, which makes characters of any bytes, and EUC of Japan are rare.
 _PENALTY = {"utf-16-le": 0.2, "utf-16-be": 0.2, "euc_jp": 0.1}
 _PRIVATE = frozenset(map(chr, range(0xE000, 0xF900)))
-# What messages call them.
+# Names of encodings in messages.
 NAMES = {
     "cp950": "big5 (cp950)",
     "cp932": "shift_jis (cp932)",
@@ -59,7 +59,7 @@ def guess_encoding(data: bytes) -> Guess:
             return Guess(name)
     zeros = [data[i:4000:4].count(0) for i in range(4)]
     if 25 * sum(zeros) > min(len(data), 4000):
-        # Of an ASCII character, one byte of two or three of four are 0.
+        # ASCII characters have one byte of 0 in two, or three in four.
         is_wide = max(min(zeros[:2]), min(zeros[2:])) > len(data[:4000]) // 5
         order = "be" if zeros[0] + zeros[2] > zeros[1] + zeros[3] else "le"
         return Guess(f"utf-{32 if is_wide else 16}-{order}")
@@ -80,7 +80,7 @@ def guess_encoding(data: bytes) -> Guess:
         return Guess(None, "utf-8")
     scores = {x: _score(decoded(data, x), x) for x in _CANDIDATES}
     if scores["cp950"] >= 0:
-        # A superset, for what that cannot decode.
+        # This superset counts only where big5 cannot decode.
         del scores["big5hkscs"]
     other, best = sorted(scores, key=scores.__getitem__)[-2:]
     # Few characters tell less.

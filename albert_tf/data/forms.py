@@ -9,7 +9,7 @@ from typing import Any
 from albert_tf.data.questions import find_answer
 from albert_tf_lite.errors import AlbertError
 
-# What Label Studio exports beside the fields of a text and its labels.
+# Fields that Label Studio exports beside the fields of a text and its labels.
 _LABEL_STUDIO = frozenset(
     ("annotation_id", "annotator", "created_at", "updated_at", "lead_time", "id")
 )

@@ -30,7 +30,7 @@ _ZSTD_PIECE = 128
 # `zstd --long=31`, as used for dumps of forums; the default reads windows up to 2**27.
 _ZSTD_WINDOW = 2**31
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-# What files without text begin with.
+# First bytes of files without text.
 _SIGNATURES = {
     b"PK\x03\x04": "a zip archive, or a document of Office",
     b"\xd0\xcf\x11\xe0": "an old document of Office. Save it as .xlsx or .csv",
