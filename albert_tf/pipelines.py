@@ -30,7 +30,7 @@ class Pipeline(ExportedPipeline):
     Attributes:
         task: string, the name of the task.
         model: the model, such as an `AlbertTextClassifier`.
-        answerer: the object whose `predict_dicts` answers: the model, or a
+        answerer: what answers: the model, or a
             `ZeroShotClassifier` of it.
         options: dict, the options of calls that pass none.
     """
@@ -45,12 +45,12 @@ class Pipeline(ExportedPipeline):
         return len(self.model.text_inputs) > 1
 
     def _option_names(self):
-        names = list(inspect.signature(self.answerer.predict_dicts).parameters)[1:]
+        names = list(inspect.signature(self.answerer.answers).parameters)[1:]
         return names + ["engine"] * hasattr(self.answerer, "exported_settings")
 
     def _answer(self, columns, engine=None, **options):
         if not engine:
-            return self.answerer.predict_dicts(columns, **options)
+            return self.answerer.answers(columns, **options)
         # Here, because `import albert_tf` imports this module.
         from albert_tf.export import exported
 

@@ -118,7 +118,7 @@ def _export_saved_model(trained, path, model):
     cards = common.read_metrics(model).get("card", {})
     saved_model(trained, path, card=cards.get(preset_digest(model)))
     texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)
-    answers = trained.text_answers(texts, lambda x: trained(x, training=False))
+    answers = trained.serve(texts, lambda x: trained(x, training=False))
     common.console.print(
         f"Wrote {path}. Inputs of serving_default: {', '.join(trained.text_inputs)}; "
         f"outputs: {', '.join(answers)}.",

@@ -61,7 +61,9 @@ def choose(logits: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray
     return {"label_id": label_id, "probabilities": _softmax(logits)}
 
 
-def tell_order(outputs: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray]:
+def order_probability(
+    outputs: np.ndarray, settings: dict[str, Any]
+) -> dict[str, np.ndarray]:
     """Return `in_order` [batch], the probability that the second text follows."""
     return {"in_order": _softmax(outputs)[:, 0]}
 
@@ -83,14 +85,14 @@ def best_of(answers: Sequence[list], top_k: int | None = 1) -> list:
     return [row[0] if top_k == 1 else row[:top_k] for row in answers]
 
 
-def ranked(
+def rank_classes(
     names: Sequence[str], probabilities: np.ndarray, top_k: int | None = 1
 ) -> list:
     """Return `label` and `score` of the best classes, as `best_of`."""
     return best_of([_sorted(names, row) for row in probabilities], top_k)
 
 
-def chosen_of(
+def rank_chosen(
     names: Sequence[str], found: dict[str, np.ndarray], top_k: Any = "auto"
 ) -> list[list[dict[str, Any]]]:
     """Return `label` and `score` of the chosen classes, or of the `top_k` best.
@@ -105,7 +107,7 @@ def chosen_of(
     return [_sorted(np.array(names)[has], row[has]) for row, has in rows]
 
 
-def choices_of(choices: Sequence[Sequence[str]], logits: np.ndarray) -> list[list]:
+def rank_choices(choices: Sequence[Sequence[str]], logits: np.ndarray) -> list[list]:
     """Return `label`, `label_id` and `score` of all choices, the best first."""
     return [
         [
@@ -116,7 +118,7 @@ def choices_of(choices: Sequence[Sequence[str]], logits: np.ndarray) -> list[lis
     ]
 
 
-def entities_of(texts: Sequence[str], spans: Sequence) -> list[list[dict[str, Any]]]:
+def entity_dicts(texts: Sequence[str], spans: Sequence) -> list[list[dict[str, Any]]]:
     """Return a dict for each span (start, end, label, score) of each text."""
     names = ("entity_group", "word", "start", "end", "score")
     return [
@@ -128,18 +130,18 @@ def entities_of(texts: Sequence[str], spans: Sequence) -> list[list[dict[str, An
     ]
 
 
-def scores_of(values: np.ndarray) -> list[dict[str, float]]:
+def score_dicts(values: np.ndarray) -> list[dict[str, float]]:
     """Return each number as the `score` of a dict."""
     return [{"score": float(value)} for value in values]
 
 
-def cosines_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the cosine of each two vectors, rows of [pairs, width]."""
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     return np.sum(first * second, axis=1) / np.maximum(lengths, 1e-12)
 
 
-def orders_of(in_order: np.ndarray) -> list[dict[str, Any]]:
+def order_dicts(in_order: np.ndarray) -> list[dict[str, Any]]:
     """Return `label`, "in_order" or "swapped", and its `score`."""
     return [
         {"label": "in_order", "score": score}
@@ -159,23 +161,23 @@ def _sorted(names, scores):
 ANSWERS = {
     "text-classification": Task(
         classify,
-        lambda texts, outputs, settings, top_k=1: ranked(
+        lambda texts, outputs, settings, top_k=1: rank_classes(
             settings["labels"], classify(outputs, settings)["probabilities"], top_k
         ),
     ),
     "multi-label": Task(
         classify_multi_label,
-        lambda texts, outputs, settings, top_k="auto": chosen_of(
+        lambda texts, outputs, settings, top_k="auto": rank_chosen(
             settings["labels"], classify_multi_label(outputs, settings), top_k
         ),
     ),
     "regression": Task(
         lambda outputs, settings: {"score": outputs[:, 0]},
-        lambda texts, outputs, settings: scores_of(outputs[:, 0]),
+        lambda texts, outputs, settings: score_dicts(outputs[:, 0]),
     ),
     "token-classification": Task(
         lambda spans, settings: {"spans": spans},
-        lambda texts, spans, settings: entities_of(texts, spans),
+        lambda texts, spans, settings: entity_dicts(texts, spans),
         ("text",),
     ),
     "question-answering": Task(
@@ -184,7 +186,7 @@ ANSWERS = {
     "multiple-choice": Task(
         choose,
         lambda texts, logits, settings, top_k=1: best_of(
-            choices_of(texts[-1], logits), top_k
+            rank_choices(texts[-1], logits), top_k
         ),
         ("context", "question", "choices"),
         num_required=3,
@@ -192,15 +194,15 @@ ANSWERS = {
     "text-embedding": Task(
         lambda outputs, settings: {"embedding": outputs},
         lambda texts, outputs, settings: (
-            scores_of(cosines_of(*outputs))
+            score_dicts(cosines(*outputs))
             if isinstance(texts, tuple)
             else [{"embedding": vector} for vector in outputs.tolist()]
         ),
     ),
     "sentence-order": Task(
-        tell_order,
-        lambda texts, outputs, settings: orders_of(
-            tell_order(outputs, settings)["in_order"]
+        order_probability,
+        lambda texts, outputs, settings: order_dicts(
+            order_probability(outputs, settings)["in_order"]
         ),
         num_required=2,
     ),

@@ -52,7 +52,7 @@ def saved_model(
 ) -> pathlib.Path:
     """Write a SavedModel that takes strings, for TensorFlow Serving.
 
-    It has two signatures, which return the outputs of `task.answers`. Their names are
+    It has two signatures, which return what `task.postprocess` does. Their names are
     public interface (docs/reference/serving.md):
 
     - `serving_default` takes the texts, string tensors [batch] or [batch, 1]: for a
@@ -72,8 +72,8 @@ def saved_model(
         version: optional, `"next"` for the number after the highest in `directory`. An
             existing version is never replaced.
         card: optional dict, facts for `write_model_card`.
-        **options: options of `task.answers`. For a classifier `labels`, the names of
-            the classes; for one with early exit also `early_exit`, the patience.
+        **options: options of `task.postprocess`. For a classifier `labels`, the names
+            of the classes; for one with early exit also `early_exit`, the patience.
 
     Returns:
         The path of the SavedModel.
@@ -154,7 +154,7 @@ def _functions(task, specs, options):
     # These call the function above, so that the encoder is in the graph once.
     @tf.function(input_signature=ids, autograph=False)
     def answer(*values):
-        return task.answers(call(*values), **options)
+        return task.postprocess(call(*values), **options)
 
     # A text may come as [batch] and as [batch, 1].
     texts_in = [
@@ -167,7 +167,7 @@ def _functions(task, specs, options):
         def call_named(inputs):
             return _in_parts(call, [inputs[name] for name in task.input])
 
-        return task.text_answers(_checked(texts, specs), call_named, **options)
+        return task.serve(_checked(texts, specs), call_named, **options)
 
     # Here, so that wrong options are found before anything is written.
     answer.get_concrete_function()

@@ -223,12 +223,12 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         )
         return tf.reshape(tf.transpose(summed), tf.shape(probabilities))
 
-    def predict_dicts(self, x, batch_size=None, top_k=5, targets=None):
+    def answers(self, x, batch_size=None, top_k=5, targets=None):
         """Return the answers of `fill`."""
         check_top_k(top_k)
         return self.fill(x, top_k=top_k, targets=targets, batch_size=batch_size)
 
-    def answers(self, outputs: Any, top_k: int = 5) -> dict[str, Any]:
+    def postprocess(self, outputs: Any, top_k: int = 5) -> dict[str, Any]:
         """Return the `tokens`, `token_ids` and `scores` [batch, masks, top_k]."""
         scores, token_ids = tf.math.top_k(self.probabilities(outputs), top_k)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
@@ -238,10 +238,10 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             "scores": scores,
         }
 
-    def text_answers(self, texts: Any, call: Any, **options: Any) -> dict[str, Any]:
+    def serve(self, texts: Any, call: Any, **options: Any) -> dict[str, Any]:
         """Return the `answers`; empty, -1 and 0 after the last mask of a text."""
         features = self.preprocessor.features(texts)
-        found = self.answers(call(features), **options)
+        found = self.postprocess(call(features), **options)
         is_mask = (features["mask_positions"] > 0)[..., tf.newaxis]
         fill = {"tokens": "", "token_ids": -1, "scores": 0.0}
         return {name: tf.where(is_mask, x, fill[name]) for name, x in found.items()}

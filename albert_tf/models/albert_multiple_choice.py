@@ -14,7 +14,7 @@ from albert_tf.preprocessing.task_preprocessors import (
     ragged_choices,
 )
 from albert_tf.preprocessing.texts import check_count
-from albert_tf_lite.answers import best_of, choices_of
+from albert_tf_lite.answers import best_of, rank_choices
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts, complete, number_of, whole_numbers
 
@@ -110,15 +110,15 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
             outputs, most, "float32", padding="post", value=-np.inf
         )
 
-    def predict_dicts(self, x, batch_size=None, top_k=1):
+    def answers(self, x, batch_size=None, top_k=1):
         """Return `label`, the likeliest choice, its position `label_id`, and `score`.
 
         For a `top_k` other than 1, return a list of choices; `None` for all.
         """
         logits = self.predict(x, batch_size, verbose=0)
-        return best_of(choices_of(x[2], logits), top_k)
+        return best_of(rank_choices(x[2], logits), top_k)
 
-    def answers(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Any) -> dict[str, Any]:
         """Return `label_id`, the choice, and `probabilities` [batch, choices].
 
         They are -1 and 0 for an example without choices.

@@ -157,7 +157,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         options = n_best, null_threshold, max_answer_length
         return rank_answers(self._windows(*found), self.exported_settings(), *options)
 
-    def predict_dicts(
+    def answers(
         self, x, batch_size=None, top_k=1, null_threshold="auto", max_answer_length=None
     ):
         """Return `answer`, `start`, `end` and `score`, or a list of `top_k` such."""
@@ -223,11 +223,11 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         )
         return self.null_threshold
 
-    def answers(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Any) -> dict[str, Any]:
         """Return the logits; a SavedModel for strings returns answers as `predict`."""
         return dict(outputs)
 
-    def text_answers(self, texts, call):
+    def serve(self, texts, call):
         questions, contexts = map(without_invalid_bytes, texts)
         packed = self.preprocessor.pack_rows((questions, contexts))
         logits = call(self.preprocessor.packer.pad(packed.tokens, packed.first_lengths))

@@ -9,7 +9,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.texts import class_ids, is_pair
-from albert_tf_lite.answers import orders_of, tell_order
+from albert_tf_lite.answers import order_dicts, order_probability
 from albert_tf_lite.errors import AlbertError
 
 
@@ -105,11 +105,11 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
             A float32 array [examples] of probabilities.
         """
         logits = self.predict((first, second), batch_size=batch_size, verbose=0)
-        return tell_order(logits, {})["in_order"]
+        return order_probability(logits, {})["in_order"]
 
-    def predict_dicts(self, x, batch_size=None):
-        return orders_of(self.sentence_order(*x, batch_size=batch_size))
+    def answers(self, x, batch_size=None):
+        return order_dicts(self.sentence_order(*x, batch_size=batch_size))
 
-    def answers(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Any) -> dict[str, Any]:
         """Return `in_order` [batch], the probability that a pair is in order."""
         return {"in_order": tf.nn.softmax(outputs)[:, 0]}

@@ -80,13 +80,13 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
         packer = dataclasses.replace(self.preprocessor.packer, **special)
         return packer.pack([tf.ragged.constant(labels, tf.int32, ragged_rank=1)])[0]
 
-    def answers(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Any) -> dict[str, Any]:
         """Return the likeliest `tokens` of each position, and their `token_ids`."""
         ids = tf.argmax(self._of_tokens(outputs), axis=-1, output_type=tf.int32)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
         return {"tokens": tf.gather(tokens, ids), "token_ids": ids}
 
-    def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
+    def serve(self, texts: Any, call: Any) -> dict[str, Any]:
         """Return `corrected` [batch], the texts corrected as by `correct`."""
         packed, first_lengths = self.preprocessor.pack(texts)
         logits = call(self.preprocessor.packer.pad(packed, first_lengths))
@@ -126,7 +126,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
                 answers.append({"source": source, "target": target, "errors": errors})
         return answers
 
-    def predict_dicts(self, x, batch_size=None):
+    def answers(self, x, batch_size=None):
         """Return `source`, `target` and `errors` of each text; see `correct`."""
         return self.correct(x, batch_size)
 

@@ -134,9 +134,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         found = self.predict_rows(x, batch_size, verbose=verbose)
         return self._summaries(*found, sentences, max_characters)
 
-    def predict_dicts(
-        self, x, batch_size=None, sentences=SENTENCES, max_characters=None
-    ):
+    def answers(self, x, batch_size=None, sentences=SENTENCES, max_characters=None):
         """Return `summary` and `sentences` of each article; see `summarize`."""
         return self.summarize(x, sentences, max_characters, batch_size, verbose=0)
 
@@ -155,11 +153,11 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
             summaries.append({"summary": summary, "sentences": found})
         return summaries
 
-    def answers(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Any) -> dict[str, Any]:
         """Return `scores` [batch, time], the probabilities of sentences."""
         return {"scores": tf.sigmoid(outputs)}
 
-    def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
+    def serve(self, texts: Any, call: Any) -> dict[str, Any]:
         """Return `sentences` and `scores` [batch, sentences] of whole articles.
 
         They are empty and -1 after the last sentence of an article.

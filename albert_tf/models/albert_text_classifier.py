@@ -236,7 +236,9 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         """Return the probabilities [batch, num_classes] for outputs of the model."""
         return self.probability_activation(outputs) if self.gives_logits else outputs
 
-    def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
+    def postprocess(
+        self, outputs: Any, labels: list[str] | None = None
+    ) -> dict[str, Any]:
         """Return `label`, `label_id` and `probabilities` for outputs of the model.
 
         Args:
@@ -249,7 +251,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         label = tf.gather(tf.constant(names), label_id)
         return {"label": label, "label_id": label_id, "probabilities": probabilities}
 
-    def predict_dicts(self, x, batch_size=None, top_k=1):
+    def answers(self, x, batch_size=None, top_k=1):
         outputs = self.predict(x, batch_size, verbose=0)
         dicts = ANSWERS[self.name_of_task].dicts
         return dicts(x, outputs, self.exported_settings(), top_k)
@@ -294,7 +296,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         "examples/albert_micro_zh", labels=["体育", "财经", "娱乐"]
     )
     classifier.fit(["球队股价大涨", "新片上映"], [["体育", "财经"], ["娱乐"]])
-    classifier.answers(classifier.predict(["球队赢了"]))["chosen"]
+    classifier.postprocess(classifier.predict(["球队赢了"]))["chosen"]
     ```
     """
 
@@ -335,7 +337,9 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
     def targets(self, x, y, packed=None):
         return multi_hot(x, y, self.num_classes, self.labels)
 
-    def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
+    def postprocess(
+        self, outputs: Any, labels: list[str] | None = None
+    ) -> dict[str, Any]:
         """Return `labels`, `chosen` and `probabilities`, [batch, num_classes].
 
         `chosen` is true for the classes of a text, and `labels` has their names, empty
@@ -352,8 +356,8 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         names = tf.where(chosen, tf.constant(names), "")
         return {"labels": names, "chosen": chosen, "probabilities": probabilities}
 
-    def predict_dicts(self, x, batch_size=None, top_k="auto"):
-        return super().predict_dicts(x, batch_size, top_k)
+    def answers(self, x, batch_size=None, top_k="auto"):
+        return super().answers(x, batch_size, top_k)
 
     def exported_settings(self) -> dict[str, Any]:
         thresholds = self.thresholds or [DEFAULT_THRESHOLD] * self.num_classes

@@ -16,7 +16,7 @@ from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import as_segments, count_examples, is_pair
 from albert_tf.training import PairLoss
-from albert_tf_lite.answers import cosines_of, scores_of
+from albert_tf_lite.answers import cosines, score_dicts
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list, as_texts, is_missing
 
@@ -151,16 +151,16 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         ]
         return found[0] if isinstance(query, str) else found
 
-    def answers(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Any) -> dict[str, Any]:
         """Return `embedding`, the vectors, float32 [batch, hidden_dim]."""
         return {"embedding": outputs}
 
-    def predict_dicts(self, x, batch_size=None):
+    def answers(self, x, batch_size=None):
         """Return the `embedding` of each text; for pairs `score`, the cosine."""
         if isinstance(x, tuple):
             first, second = map(list, x)
             vectors = self.predict([*first, *second], batch_size, verbose=0)
-            return scores_of(cosines_of(*np.split(vectors, 2)))
+            return score_dicts(cosines(*np.split(vectors, 2)))
         vectors = self.predict(x, batch_size, verbose=0)
         return [{"embedding": vector} for vector in vectors.tolist()]
 

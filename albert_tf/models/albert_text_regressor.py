@@ -12,7 +12,7 @@ from albert_tf.models.pooling import default_pooling, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.texts import scores
-from albert_tf_lite.answers import scores_of
+from albert_tf_lite.answers import score_dicts
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -110,9 +110,9 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     def predictions(self, x, packed, outputs):
         return np.reshape(outputs, [-1])
 
-    def predict_dicts(self, x, batch_size=None):
-        return scores_of(self.predict(x, batch_size, verbose=0))
+    def answers(self, x, batch_size=None):
+        return score_dicts(self.predict(x, batch_size, verbose=0))
 
-    def answers(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Any) -> dict[str, Any]:
         """Return `score` [batch], the numbers."""
         return {"score": tf.reshape(outputs, [-1])}

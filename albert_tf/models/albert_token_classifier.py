@@ -19,7 +19,7 @@ from albert_tf.preprocessing.text_preprocessors import (
 )
 from albert_tf.preprocessing.texts import check_count, texts_in_memory
 from albert_tf_lite import tagging as lite
-from albert_tf_lite.answers import entities_of
+from albert_tf_lite.answers import entity_dicts
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list, as_texts
 
@@ -169,9 +169,9 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         _, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
         return [] if packed is None else self._spans(packed, outputs)
 
-    def predict_dicts(self, x, batch_size=None):
+    def answers(self, x, batch_size=None):
         """Return `entity_group`, `word`, `start`, `end` and `score` of the entities."""
-        return entities_of(x, self.predict_spans(x, batch_size, verbose=0))
+        return entity_dicts(x, self.predict_spans(x, batch_size, verbose=0))
 
     def _spans(self, packed, outputs):
         logits = packed.tokens.with_values(np.concatenate(outputs))
@@ -191,7 +191,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         own["stride"] = self.preprocessor and self.preprocessor.stride
         return {**super().exported_settings(), **own}
 
-    def answers(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Any) -> dict[str, Any]:
         """Return `tags`, `tag_ids` and `probabilities` of each token, for ids."""
         tag_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
         return {
@@ -200,7 +200,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
             "probabilities": tf.nn.softmax(outputs),
         }
 
-    def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
+    def serve(self, texts: Any, call: Any) -> dict[str, Any]:
         """Return `spans` [batch, entities, 2], and `labels` and `scores` of these.
 
         They are -1, empty and 0 after the last entity of a text.

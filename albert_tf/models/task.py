@@ -52,7 +52,7 @@ class AlbertTask(_Presets):
     class of its kind. (This class cannot be a `Task` itself, because Keras replaces
     the bases of functional models.) Its class attributes describe it to pipelines,
     command line and exports. It defines `__init__`, whose arguments it keeps as
-    attributes, `default_loss`, `targets`, `answers` and `predict_dicts`;
+    attributes, `default_loss`, `targets`, `postprocess` and `answers`;
     docs/contributing/new_task.md builds one and lists the methods with defaults.
 
     Attributes:
@@ -223,9 +223,7 @@ class AlbertTask(_Presets):
         """Return what `predict` returns; `packed` is `None` for ids and datasets."""
         return outputs
 
-    def predict_dicts(
-        self, x: Texts, batch_size: int | None = None, **options: Any
-    ) -> list:
+    def answers(self, x: Texts, batch_size: int | None = None, **options: Any) -> list:
         """Return the answers that pipelines give, as plain Python, one per example."""
         raise NotImplementedError
 
@@ -235,15 +233,15 @@ class AlbertTask(_Presets):
             return None
         return {"task": self.name_of_task, "output": self.exported_output}
 
-    def answers(self, outputs: Any, **options: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Any, **options: Any) -> dict[str, Any]:
         """Return the meaning of the model's outputs as named tensors."""
         raise NotImplementedError
 
-    def text_answers(
+    def serve(
         self, texts: tuple[tf.Tensor, ...], call: Callable[[Any], Any], **options: Any
     ) -> dict[str, Any]:
         """Return what a SavedModel returns for strings; `call` runs the model."""
-        return self.answers(call(self.preprocessor(texts)), **options)
+        return self.postprocess(call(self.preprocessor(texts)), **options)
 
     @property
     def text_inputs(self) -> tuple[str, ...]:

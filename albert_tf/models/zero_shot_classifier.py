@@ -7,7 +7,7 @@ import numpy as np
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.task import TASKS
-from albert_tf_lite.answers import ranked
+from albert_tf_lite.answers import rank_classes
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_label, as_list, as_texts, complete
 
@@ -98,7 +98,7 @@ class ZeroShotClassifier:
             return np.exp(entailed - both)
         return np.exp(entailed - np.logaddexp.reduce(entailed, axis=1, keepdims=True))
 
-    def predict_dicts(
+    def answers(
         self,
         x: Sequence[str],
         batch_size: int | None = None,
@@ -118,7 +118,7 @@ class ZeroShotClassifier:
                 "labels": [one["label"] for one in row],
                 "scores": [one["score"] for one in row],
             }
-            for text, row in zip(x, ranked(labels, rows, None), strict=True)
+            for text, row in zip(x, rank_classes(labels, rows, None), strict=True)
         ]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import albert_tf
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled
-from albert_tf_lite.answers import cosines_of
+from albert_tf_lite.answers import cosines
 
 
 class Regression(Task):
@@ -40,7 +40,7 @@ class TextEmbedding(Task):
 
     def predict(self, model, x, batch_size):
         predict = super().predict
-        return cosines_of(*(predict(model, part, batch_size) for part in x))
+        return cosines(*(predict(model, part, batch_size) for part in x))
 
     def scores(self, examples, predicted):
         scores = albert_tf.evaluation.regression_scores(examples.y, predicted)

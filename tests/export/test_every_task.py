@@ -79,7 +79,7 @@ def assert_alike(given, expected):
 
 def test_answers_are_those_of_the_task(exported):
     texts = tuple(exported.inputs.values())
-    expected = exported.task.text_answers(texts, exported.task)
+    expected = exported.task.serve(texts, exported.task)
     assert_alike(exported.ask(**exported.inputs), expected)
 
 

@@ -101,7 +101,7 @@ def test_answers_are_those_of_keras(name, write, written):
         # Also of texts longer than a window.
         assert max(span[1] for row in expected for span in row) > 14
         return
-    expected = task.answers(tf.constant(task.predict(texts, verbose=0)))
+    expected = task.postprocess(tf.constant(task.predict(texts, verbose=0)))
     assert list(answers) == list(expected)
     for name, value in expected.items():
         if value.dtype.is_floating:

@@ -112,7 +112,7 @@ def test_the_example_asks_a_server(model, classifier, door, monkeypatch, capsys)
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [text for text, _ in lines] == TEXTS
     rows = [json.loads(answer) for _, answer in lines]
-    expected = classifier.text_answers((tf.constant(TEXTS),), classifier)
+    expected = classifier.serve((tf.constant(TEXTS),), classifier)
     labels = [label.decode() for label in expected["label"].numpy()]
     assert [row["label"] for row in rows] == labels
     assert [row["label_id"] for row in rows] == expected["label_id"].numpy().tolist()

@@ -21,7 +21,7 @@ def sharpened(factor=8.0, **kwargs):
 
 
 def probabilities(classifier, x):
-    return np.asarray(classifier.answers(call(classifier, x))["probabilities"])
+    return np.asarray(classifier.postprocess(call(classifier, x))["probabilities"])
 
 
 @pytest.fixture(scope="module")

@@ -191,7 +191,7 @@ OF_MODELS = {
     "order": lambda c: of_class("sentence order")().sentence_order(c(TEXTS), c(OTHERS)),
     "windows": lambda c: models.predict_windows(classifier(), c(TEXTS), verbose=0),
     "early": lambda c: early().predict_early(c(TEXTS), 1),
-    "zero-shot": lambda c: models.ZeroShotClassifier(classifier()).predict_dicts(
+    "zero-shot": lambda c: models.ZeroShotClassifier(classifier()).answers(
         c(TEXTS), candidate_labels=c(["好", "天地"])
     ),
     "pipeline": lambda c: Pipeline(classifier(), classifier())(c(TEXTS)),
@@ -203,7 +203,7 @@ OF_MODELS = {
     "prune_vocabulary": lambda c: prune_vocabulary(classifier(), c(TEXTS))[
         1
     ].get_vocabulary(),
-    "choices": lambda c: of_class("multiple choice")().predict_dicts(
+    "choices": lambda c: of_class("multiple choice")().answers(
         (c(TEXTS), c(OTHERS), wrapped(c, LISTS))
     ),
 }

@@ -68,7 +68,7 @@ def test_heads_of_a_checkpoint_give_the_golden_outputs(cls, name):
     }
     outputs = model({name: inputs[name] for name in model.input})
     if cls is AlbertSentenceOrder:
-        given = np.log(model.answers(outputs)["in_order"])
+        given = np.log(model.postprocess(outputs)["in_order"])
         np.testing.assert_allclose(given, golden["sop_log_probs"][:, 0], atol=5e-5)
         return
     if cls is AlbertSpellingCorrector:
@@ -167,7 +167,7 @@ def test_a_graph_corrects_strings_like_correct():
     (bias,) = (x for x in model.masked_lm_head.weights if x.shape == (120,))
     bias.assign(bias + 99.0 * np.eye(120)[token_id("好")])
     texts = ["我很吃", "😀 很不 Ａ!", "", "abc 他é吃", "很" * 40, "\x00好 \u3000差"]
-    served = model.text_answers((tf.constant([*texts, b"\xff\xe5\xa5\xbd"]),), model)
+    served = model.serve((tf.constant([*texts, b"\xff\xe5\xa5\xbd"]),), model)
     corrected = [text.decode() for text in served["corrected"].numpy()]
     found = model.correct([*texts, "好"])
     assert corrected == [x["target"] for x in found]

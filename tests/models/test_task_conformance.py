@@ -150,7 +150,7 @@ def test_a_dataset_is_predicted_like_a_list(case, task, outputs):
     assert not any(map(len, columns(predict(case, task, nothing))))
 
 
-# Options with which `predict_dicts` answers as much as a graph for strings.
+# Options with which `answers` answers as much as a graph for strings.
 WHOLE = {
     **{name: {"top_k": None} for name in ("text classifier", "multiple choice")},
     **dict.fromkeys(("regressor", "token classifier", "question answering"), {}),
@@ -168,9 +168,9 @@ WHOLE = {
 def test_a_graph_for_strings_answers_like_python(case, task, options):
     x = case.x
     texts = x if isinstance(x, tuple) else ([text or "差" for text in x],)
-    answers = task.predict_dicts(x if isinstance(x, tuple) else texts[0], **options)
+    answers = task.answers(x if isinstance(x, tuple) else texts[0], **options)
     found = [x for x in keras.tree.flatten(answers) if isinstance(x, float)]
-    served = task.text_answers(tuple(map(tensor, texts)), task)
+    served = task.serve(tuple(map(tensor, texts)), task)
     numbers = [np.ravel(x) for x in leaves(served) if x.dtype == "float32"]
     # 0 and -1 stand where a row has fewer answers than others.
     expected = [x for x in np.concatenate(numbers) if x not in (0.0, -1.0)]

@@ -36,7 +36,7 @@ def multi_label(**kwargs):
 def test_answers_softmax_and_its_loss():
     classifier = small_classifier(labels=NAMES)
     logits = predict(classifier, TEXTS)
-    answers = classifier.answers(logits)
+    answers = classifier.postprocess(logits)
     best = logits.argmax(axis=1)
     assert answers["label_id"].numpy().tolist() == best.tolist()
     assert [x.decode() for x in answers["label"].numpy()] == [NAMES[i] for i in best]
@@ -54,7 +54,7 @@ def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
     logits = predict(classifier, TEXTS)
     # Exactly at the threshold of 0.5.
     logits[1, 1] = 0.0
-    answers = classifier.answers(logits)
+    answers = classifier.postprocess(logits)
     probabilities = 1 / (1 + np.exp(-logits))
     np.testing.assert_allclose(answers["probabilities"], probabilities, atol=1e-6)
     chosen = probabilities >= [0.9, 0.5, 0.1]
@@ -67,7 +67,7 @@ def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
     logits = predict(classifier, TEXTS)
     truth = logits >= np.sort(logits, axis=0)[[3, 5, 1], range(3)]
     tune_thresholds(classifier, TEXTS, truth, batch_size=2)
-    assert np.array_equal(classifier.answers(logits)["chosen"], truth)
+    assert np.array_equal(classifier.postprocess(logits)["chosen"], truth)
     classifier.save_to_preset(str(tmp_path))
     restored = AlbertMultiLabelClassifier.from_preset(str(tmp_path))
     assert restored.thresholds == classifier.thresholds
@@ -132,7 +132,7 @@ def test_labels_are_values_in_every_form_of_data(tmp_path):
         moved = call(reordered, TEXTS)[:, [2, 0, 1]]
         np.testing.assert_allclose(moved, call(numbered, TEXTS), atol=1e-6)
     with pytest.raises(ValueError, match="in another order"):
-        numbered.answers(call(numbered, TEXTS), labels=["0", "5", "10"])
+        numbered.postprocess(call(numbered, TEXTS), labels=["0", "5", "10"])
 
 
 def test_a_long_text_is_the_mean_or_maximum_of_its_windows():
