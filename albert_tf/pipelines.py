@@ -135,10 +135,11 @@ def _load_task(path: Any, cls: Any) -> Any:
         found = task_class(checkpoint)
         if cls is None:
             model = build_model(checkpoint) if found else None
-        elif cls.has_heads_in(checkpoint):
+        elif found is not None and issubclass(found, cls):
             # A multi-label model is a text classifier, too.
-            is_kind = found is not None and issubclass(found, cls)
-            model = (found if is_kind else cls).from_checkpoint(checkpoint)
+            model = found.from_checkpoint(checkpoint)
+        elif cls.has_heads_in(checkpoint):
+            model = cls.from_checkpoint(checkpoint)
         else:
             raise AlbertError(
                 f"{checkpoint.path} is not trained for {cls.name_of_task}: it has no "

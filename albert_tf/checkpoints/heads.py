@@ -62,7 +62,7 @@ _ROWS = (
         problem_types=("single_label_classification", "multi_label_classification"),
         fields=(
             *("labels", "dropout", "activation"),
-            *("multi_label", "thresholds", "pairs", "pooling_mode"),
+            *("problem_type", "thresholds", "pairs", "pooling_mode"),
         ),
     ),
     Head(
@@ -131,7 +131,7 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
         "tags": labels,
         "dropout": 0.1 if dropout is None else dropout,
         "activation": keras.activations.get(config.get("classifier_activation")),
-        "multi_label": config.get("problem_type") == "multi_label_classification",
+        "problem_type": config.get("problem_type"),
         "thresholds": config.get("classifier_thresholds"),
         "pairs": config.get("classifier_pairs", False),
         "pooling_mode": config.get("classifier_pooling", "cls"),
@@ -157,7 +157,7 @@ def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, An
     """Return the config fields of a head with `count` classes; see `read_head`."""
     fields = label_fields(count, arguments.get("labels") or arguments.get("tags"))
     if problems := HEADS[part].problem_types:
-        problem = problems[arguments.get("multi_label", False)]
+        problem = arguments.get("problem_type") or problems[0]
         # transformers refuses this type with one output, because softmax makes it 1.
         if not (count == 1 and problem == "single_label_classification"):
             fields["problem_type"] = problem

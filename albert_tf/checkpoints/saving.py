@@ -138,8 +138,11 @@ class Saving:
             else:
                 self.parts.append(part)
                 if self.layout is KERASHUB:
-                    names = ("labels", "multi_label", "thresholds")
-                    self.left_out += [f"{x}={head[x]}" for x in names if head.get(x)]
+                    names = ("labels", "problem_type", "thresholds")
+                    plain = (None, "single_label_classification")
+                    self.left_out += [
+                        f"{x}={head[x]}" for x in names if head.get(x) not in plain
+                    ]
         tokenizer: Any = self.tokenizer
         is_pieces = isinstance(tokenizer, SentencePieceTokenizer)
         if self.layout is KERASHUB and is_pieces and not tokenizer.lowercase:

@@ -8,6 +8,7 @@ from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers.common import Tensor
+from albert_tf.models.heads import dense_head, head_dropout, head_dtype
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.task_preprocessors import (
     AlbertMultipleChoicePreprocessor,
@@ -70,8 +71,8 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = self.head_dropout(dropout)
-        self.score_dense = self.dense_head(1, "score")
+        self.output_dropout = head_dropout(backbone, dropout)
+        self.score_dense = dense_head(backbone, 1, "score")
 
         # === Config ===
         self.dropout = dropout
@@ -84,7 +85,7 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         flatten = FlattenChoices(name="flatten_choices")
         pooled = backbone.pool({name: flatten(x) for name, x in inputs.items()})
         scores = self.score_dense(self.output_dropout(pooled))
-        unflatten = UnflattenScores(dtype=self.head_dtype, name="unflatten_scores")
+        unflatten = UnflattenScores(dtype=head_dtype(backbone), name="unflatten_scores")
         outputs = unflatten(scores, inputs["padding_mask"])
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 

@@ -5,20 +5,10 @@ import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.layers import MaskedLMHead
 from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.heads import dense_head, masked_lm_head
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf_lite.errors import AlbertError
-
-
-def masked_lm_head(backbone: AlbertBackbone) -> MaskedLMHead:
-    """Return the head of the tasks that predict tokens."""
-    return MaskedLMHead(
-        backbone.embedding,
-        activation=backbone.activation,
-        dtype=backbone.dtype_policy,
-        name="mlm_logits",
-    )
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -81,7 +71,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         self.num_sop_classes = num_sop_classes
         self.sop_head = None
         if num_sop_classes:
-            self.sop_head = self.dense_head(num_sop_classes, "sop_logits")
+            self.sop_head = dense_head(backbone, num_sop_classes, "sop_logits")
 
         # === Functional Model ===
         positions = keras.Input((None,), dtype="int32", name="mask_positions")
@@ -118,11 +108,8 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
 def task_class(checkpoint: Checkpoint) -> Any:
     """Return the class in `TASKS` of a fine-tuned head; `None` without such a head."""
     fine_tuned = set(checkpoint.parts) - set(AlbertPretrainer.heads)
-    for cls in TASKS.values():
-        if fine_tuned.intersection(getattr(cls, "heads", ())):
-            config = checkpoint.head_config(cls.heads[0])
-            return TASKS["multi-label"] if config.get("multi_label") else cls
-    return None
+    classes = [x for x in TASKS.values() if fine_tuned.intersection(x.heads)]
+    return next((x for x in classes if x.has_heads_in(checkpoint)), None)
 
 
 def build_model(checkpoint: Checkpoint) -> Any:

@@ -11,6 +11,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.questions import find_answer
 from albert_tf.evaluation.answers import best_null_threshold, score_answers
 from albert_tf.models.datasets import takes_texts
+from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_preprocessors import (
@@ -82,8 +83,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = self.head_dropout(dropout)
-        self.span_dense = self.dense_head(2, "span_logits")
+        self.output_dropout = head_dropout(backbone, dropout)
+        self.span_dense = dense_head(backbone, 2, "span_logits")
 
         # === Config ===
         self.null_threshold = null_threshold

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.models.heads import dense_head
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.texts import class_ids, is_pair
@@ -58,7 +59,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.sop_head = self.dense_head(num_sop_classes, "sop_logits")
+        self.sop_head = dense_head(backbone, num_sop_classes, "sop_logits")
 
         # === Config ===
         self.num_sop_classes = num_sop_classes

@@ -8,6 +8,7 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import oracle_labels
 from albert_tf.models.batching import PADDING_TARGET
+from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.sentences import (
     choose_sentences,
@@ -70,8 +71,8 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = self.head_dropout(dropout)
-        self.sentence_dense = self.dense_head(1, "sentence_logits")
+        self.output_dropout = head_dropout(backbone, dropout)
+        self.sentence_dense = dense_head(backbone, 1, "sentence_logits")
 
         # === Config ===
         self.dropout = dropout

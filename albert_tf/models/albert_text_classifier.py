@@ -7,7 +7,9 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints import open_checkpoint
+from albert_tf.layers.common import argument_names
 from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
@@ -78,8 +80,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     heads = ("classifier",)
     monitor: str | None = "accuracy"
     takes_class_weight = True
-    # The config of a checkpoint keeps it as `problem_type`.
-    multi_label = False
+    # As in the config of a checkpoint.
+    problem_type = "single_label_classification"
     # Turns logits into probabilities.
     probability_activation = staticmethod(keras.activations.softmax)
 
@@ -98,8 +100,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = self.head_dropout(dropout)
-        self.output_dense = self.dense_head(num_classes, "logits", activation)
+        self.output_dropout = head_dropout(backbone, dropout)
+        self.output_dense = dense_head(backbone, num_classes, "logits", activation)
 
         # === Config ===
         self.num_classes = num_classes
@@ -123,60 +125,64 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
     @classmethod
     def read_heads(cls, checkpoint, arguments):
-        config = checkpoint.head_config("classifier")
-        if config.pop("multi_label", False) and not cls.multi_label:
+        """Return the arguments, and the head unless it is of the same classes."""
+        stored = checkpoint.head_config("classifier")
+        is_single = cls.problem_type == AlbertTextClassifier.problem_type
+        problem_type = stored.pop("problem_type", None)
+        if is_single and problem_type == AlbertMultiLabelClassifier.problem_type:
             raise AlbertError(
                 f"{checkpoint.path} is a multi-label classifier. Load it by "
                 "AlbertMultiLabelClassifier.from_checkpoint."
             )
-        if not cls.multi_label:
-            config.pop("thresholds", None)
+        thresholds = stored.pop("thresholds", None)
         found = checkpoint.num_classes("classifier")
-        stored = config.get("labels")
-        given = check_class_names(arguments.get("labels"))
-        wanted = arguments.get("num_classes") or len(given or ()) or found
+        labels = check_class_names(arguments.get("labels"))
+        wanted = arguments.get("num_classes") or len(labels or ()) or found
         if not wanted:
             raise AlbertError(
                 f"{checkpoint.path} has no classification head. Pass `num_classes=` "
                 "or `labels=` to start with a new one."
             )
-        order = class_order(stored, given)
-        is_other = stored and given and order is None
-        if wanted == found and not is_other:
-            if order and config.get("thresholds"):
-                config["thresholds"] = [config["thresholds"][i] for i in order]
-            return {**config, **arguments, "num_classes": found}, []
-        if found:
-            warn_of_new_head(checkpoint, "classifier", given if is_other else wanted)
-        return {**arguments, "num_classes": wanted}, ["classifier"]
-
-    def order_heads(self, checkpoint):
-        stored = checkpoint.head_config("classifier").get("labels")
-        order = class_order(stored, self.labels)
-        if order and order != sorted(order):
-            weights = self.output_dense.get_weights()
-            self.output_dense.set_weights([x[..., order] for x in weights])
+        order = class_order(stored.get("labels"), labels)
+        are_others = stored.get("labels") and labels and not order
+        if wanted != found or are_others:
+            if found:
+                classes = labels if are_others else wanted
+                warn_of_new_head(checkpoint, "classifier", classes)
+            return {**arguments, "num_classes": wanted}, ["classifier"]
+        if thresholds and not is_single:
+            order = order or range(found)
+            stored["thresholds"] = [thresholds[i] for i in order]
+        return {**stored, **arguments, "num_classes": found}, []
 
     @classmethod
     def has_heads_in(cls, checkpoint):
-        config = checkpoint.head_config("classifier")
-        return bool(config) and config.get("multi_label", False) >= cls.multi_label
+        stored = checkpoint.head_config("classifier").get("problem_type")
+        is_kind = cls.problem_type == (stored or AlbertTextClassifier.problem_type)
+        return is_kind and super().has_heads_in(checkpoint)
+
+    @classmethod
+    def from_opened(cls, checkpoint, *args, **kwargs):
+        model = super().from_opened(checkpoint, *args, **kwargs)
+        stored = checkpoint.head_config("classifier").get("labels")
+        if order := class_order(stored, model.labels):
+            # The weights follow their labels.
+            weights = model.output_dense.get_weights()
+            model.output_dense.set_weights([x[..., order] for x in weights])
+        return model
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
-        labels = kwargs.get("labels")
-        if labels is not None and load_weights and os.path.isdir(preset):
+        labels = check_class_names(kwargs.get("labels"))
+        if labels and load_weights and os.path.isdir(preset):
             checkpoint = open_checkpoint(preset)
             stored = checkpoint.head_config("classifier").get("labels")
-            order = class_order(stored, check_class_names(labels))
-            if order and order != sorted(order):
-                # The weights follow their labels.
+            if stored != labels and class_order(stored, labels):
                 return cls.from_checkpoint(checkpoint, **kwargs)
         if "num_classes" in kwargs:
             # Labels and thresholds of the preset belong to its own head.
-            kwargs.setdefault("labels", None)
-            if cls.multi_label:
-                kwargs.setdefault("thresholds", None)
+            own = {"labels", "thresholds"} & set(argument_names(cls, keras.Model))
+            kwargs = {**dict.fromkeys(own), **kwargs}
         return super().from_preset(preset, load_weights, **kwargs)
 
     # === Labels in ===
@@ -223,7 +229,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     def prepare_dataset(self, dataset, fixed=False):
         if not self.labels:
             return dataset
-        return dataset_targets(dataset, self.labels, self.multi_label)
+        return dataset_targets(dataset, self.labels)
 
     # === Answers out ===
 
@@ -305,7 +311,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
     name_of_task = "multi-label"
     monitor = "micro_f1"
     takes_class_weight = False
-    multi_label = True
+    problem_type = "multi_label_classification"
     probability_activation = staticmethod(keras.activations.sigmoid)
 
     def __init__(
@@ -336,6 +342,11 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
 
     def targets(self, x, y, packed=None):
         return multi_hot(x, y, self.num_classes, self.labels)
+
+    def prepare_dataset(self, dataset, fixed=False):
+        if not self.labels:
+            return dataset
+        return dataset_targets(dataset, self.labels, several=True)
 
     def postprocess(
         self, outputs: Any, labels: list[str] | None = None

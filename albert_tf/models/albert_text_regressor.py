@@ -8,6 +8,7 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.pooling import default_pooling, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
@@ -62,8 +63,8 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = self.head_dropout(dropout)
-        self.output_dense = self.dense_head(1, "score")
+        self.output_dropout = head_dropout(backbone, dropout)
+        self.output_dense = dense_head(backbone, 1, "score")
 
         # === Config ===
         self.dropout = dropout

@@ -11,6 +11,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.tagged import check_spans, prefixes_of, tag_names
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_preprocessors import (
@@ -104,8 +105,8 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = self.head_dropout(dropout)
-        self.tag_dense = self.dense_head(len(self.tags), "tag_logits")
+        self.output_dropout = head_dropout(backbone, dropout)
+        self.tag_dense = dense_head(backbone, len(self.tags), "tag_logits")
 
         # === Functional Model ===
         hidden = backbone(backbone.input)["sequence_output"]

@@ -16,13 +16,15 @@ from albert_tf.models.batching import (
     TextBatches,
     batch_plan,
     one_type,
+    text_batches,
 )
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )
-from albert_tf.preprocessing.texts import check_batched, read_examples
+from albert_tf.preprocessing.texts import check_batched, read_examples, scores
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import class_positions
 
 
 def keras_data(
@@ -42,6 +44,56 @@ def keras_data(
     if task.ignored_class is not None:
         check_width(dataset)
     return targets_of_one_type(dataset)
+
+
+def labelled_batches(
+    task: Any,
+    x: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    fixed: bool = False,
+    **options: Any,
+) -> tf.data.Dataset:
+    """Return batches of `(features, targets)`, or with weights of these three.
+
+    `AlbertTask.training_batches`. `options` are those of `text_batches`; `fixed` is as
+    for `prepare_dataset`.
+    """
+    packed = task.preprocessor.pack_texts(x)
+    labels = [task.targets(x, y, packed)]
+    if sample_weight is not None:
+        weights = packed.of_rows(scores(x, sample_weight, "sample_weight"))
+        # The losses of tokens have an axis for the tokens.
+        is_per_token = isinstance(labels[0], tf.RaggedTensor)
+        labels.append(weights[:, tf.newaxis] if is_per_token else weights)
+    return text_batches(task.preprocessor, packed, *labels, **options).dataset
+
+
+def validation_batches(
+    task: Any, data: Any, batch_size: int | None, max_tokens: int | None
+) -> tf.data.Dataset | None:
+    """Return the `validation_data` of `fit` as batches."""
+    if data is None:
+        return None
+    data = data if isinstance(data, tuple) else (data,)
+    if isinstance(data[0], tf.data.Dataset):
+        max_tokens = None
+    options = {"batch_size": batch_size, "max_tokens": max_tokens}
+    return keras_data(task, *data, **options, fixed=True)
+
+
+def weights_by_id(task: Any, class_weight: dict[Any, float] | None) -> Any:
+    """Return the `class_weight` of `fit` by class id."""
+    if class_weight is not None and not task.takes_class_weight:
+        raise AlbertError(
+            "`class_weight` is for classifiers with one class per text. Use "
+            f"`sample_weight` or your own loss for {type(task).__name__}."
+        )
+    if not (class_weight and task.labels):
+        return class_weight
+    ids = class_positions(list(class_weight), task.labels, "class_weight")
+    return dict(zip(ids.tolist(), class_weight.values(), strict=True))
 
 
 def takes_texts(task: Any, x: Any) -> bool:

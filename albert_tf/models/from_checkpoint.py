@@ -157,7 +157,6 @@ def from_opened(
         backbone, tokenizer, sequence_length=sequence_length, **kwargs
     )
     checkpoint.load_into(model, new_heads)
-    model.order_heads(checkpoint)
     return model
 
 

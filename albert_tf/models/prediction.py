@@ -3,10 +3,69 @@
 from typing import Any
 
 import keras
+import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models.batching import TextBatches
+from albert_tf.models.batching import TextBatches, text_batches
+from albert_tf.models.datasets import refuse_for_datasets, takes_texts
+from albert_tf.preprocessing.segment_packer import PackedTexts
+from albert_tf.preprocessing.texts import (
+    check_batched,
+    count_examples,
+    read_examples,
+)
+
+
+def predict_rows(
+    task: Any,
+    x: Any,
+    batch_size: int | None = None,
+    *,
+    max_tokens: int | None = None,
+    **kwargs: Any,
+) -> tuple[Any, PackedTexts | None, Any]:
+    """Return the texts, their rows, and the outputs of the rows.
+
+    A method of `AlbertTask`. `kwargs` are passed to Keras' `predict`.
+    """
+    x = task.read_texts(x)
+    if takes_texts(task, x):
+        (x,) = read_examples(x)
+    else:
+        refuse_for_datasets(max_tokens=max_tokens)
+        if isinstance(x, tf.data.Dataset):
+            check_batched(x)
+        # KerasHub preprocesses texts of a dataset.
+        predict = keras_hub.models.Task.predict
+        outputs = predict(task, x, batch_size=batch_size, **kwargs)
+        return x, None, split_ragged(outputs)
+    if count_examples(x) == 0:
+        return x, None, empty_outputs(task.output)
+    packed = task.preprocessor.pack_texts(x)
+    batches = task.prediction_batches(packed, batch_size, max_tokens)
+    return x, packed, predict_batches(task, batches, **kwargs)
+
+
+def prediction_batches(
+    task: Any,
+    packed: PackedTexts,
+    batch_size: int | None = None,
+    max_tokens: int | None = None,
+) -> TextBatches:
+    """Return the rows to predict in batches."""
+    options = {"batch_size": batch_size, "max_tokens": max_tokens}
+    return text_batches(task.preprocessor, packed, **options)
+
+
+def predict_step(task: Any, *args: Any) -> Any:
+    """Return the outputs of a batch, those of tokens without padding."""
+    outputs = keras.Model.predict_step(task, *args)
+    if keras.backend.backend() != "tensorflow":
+        return outputs
+    x, _, _ = keras.utils.unpack_x_y_sample_weight(args[-1])
+    mask = task.predicted_mask(x)
+    return outputs if mask is None else without_padding(outputs, task.output, mask)
 
 
 def predict_batches(model: keras.Model, batches: TextBatches, **kwargs: Any) -> Any:

@@ -1,10 +1,8 @@
 """Base class of all tasks."""
 
-import contextlib
-import functools
 import operator
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,29 +11,24 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.presets import Presets
 from albert_tf.checkpoints import Checkpoint, save_checkpoint
-from albert_tf.layers.common import arguments_of, at_least_float32, dense
-from albert_tf.models import batching, datasets, prediction
+from albert_tf.layers.common import arguments_of
+from albert_tf.models import compiling, datasets, prediction
 from albert_tf.models import from_checkpoint as constructors
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import (
     Texts,
-    check_batched,
     count_examples,
     is_pair,
     read_examples,
-    scores,
     split_off,
     texts_in_memory,
 )
 from albert_tf.training import (
     fine_tuning_batch_size,
     fine_tuning_epochs,
-    fine_tuning_learning_rate,
 )
 from albert_tf.training.auto_optimizer import AutoOptimizer
 from albert_tf.training.batch_order import BatchOrder
-from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import class_positions
 
 # The tasks by name. A class enters itself if it defines `name_of_task`.
 TASKS: dict[str, Any] = {}
@@ -122,31 +115,11 @@ class AlbertTask(_Presets):
         """Return whether a checkpoint has the trained heads of the task."""
         return set(cls.heads) <= set(checkpoint.heads)
 
-    def order_heads(self, checkpoint: Checkpoint) -> None:
-        """Bring loaded heads into the order of the model's classes, if it differs."""
-
     def _set_preprocessor(self, preprocessor):
         constructors.check_fits(preprocessor, self.backbone)
         self._preprocessor = preprocessor
 
     preprocessor = property(operator.attrgetter("_preprocessor"), _set_preprocessor)
-
-    @property
-    def head_dtype(self) -> str:
-        """The type that heads compute in: at least float32, as losses read them."""
-        return at_least_float32(self.backbone.compute_dtype)
-
-    def dense_head(
-        self, units: int, name: str, activation: Any = None
-    ) -> keras.layers.Dense:
-        """Return a dense layer with `units` outputs."""
-        return dense(units, activation=activation, dtype=self.head_dtype, name=name)
-
-    def head_dropout(self, rate: float) -> keras.layers.Dropout:
-        """Return the dropout layer before a head."""
-        return keras.layers.Dropout(
-            rate, dtype=self.backbone.compute_dtype, name="output_dropout"
-        )
 
     # === Texts and labels in ===
 
@@ -174,44 +147,12 @@ class AlbertTask(_Presets):
             )
         return dataset
 
-    def training_batches(
-        self,
-        x: Texts,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        fixed: bool = False,
-        **options: Any,
-    ) -> tf.data.Dataset:
-        """Return batches of `(features, targets)`, or with weights of these three.
-
-        `options` are those of `text_batches`; `fixed` as for `prepare_dataset`.
-        """
-        packed = self.preprocessor.pack_texts(x)
-        labels = [self.targets(x, y, packed)]
-        if sample_weight is not None:
-            weights = packed.of_rows(scores(x, sample_weight, "sample_weight"))
-            # The losses of tokens have an axis for the tokens.
-            is_per_token = isinstance(labels[0], tf.RaggedTensor)
-            labels.append(weights[:, tf.newaxis] if is_per_token else weights)
-        return batching.text_batches(
-            self.preprocessor, packed, *labels, **options
-        ).dataset
+    training_batches = datasets.labelled_batches
+    prediction_batches = prediction.prediction_batches
 
     def read_texts(self, x: Any) -> Any:
         """Return the `x` of `predict`; tasks with windows read datasets into memory."""
         return texts_in_memory(x) if self.reads_windows else x
-
-    def prediction_batches(
-        self,
-        packed: PackedTexts,
-        batch_size: int | None = None,
-        max_tokens: int | None = None,
-    ) -> batching.TextBatches:
-        """Return the rows to predict in batches."""
-        return batching.text_batches(
-            self.preprocessor, packed, batch_size=batch_size, max_tokens=max_tokens
-        )
 
     def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor | None:
         """Return the mask of places to keep in outputs per token; `None` for all."""
@@ -257,115 +198,13 @@ class AlbertTask(_Presets):
 
     # === Training and prediction ===
 
-    @property
-    def default_learning_rate(self) -> float:
-        """The peak learning rate of `optimizer="auto"`."""
-        backbone = self.backbone
-        stored = backbone.fine_tuning.get("learning_rate")
-        return stored or fine_tuning_learning_rate(backbone.hidden_dim)
-
-    def default_loss(self) -> Any:
-        """Return the loss: the cross-entropy of each output with class ids.
-
-        Targets of `ignored_class` do not count.
-        """
-        loss = keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, ignore_class=self.ignored_class
-        )
-        outputs = self.output
-        return dict.fromkeys(outputs, loss) if isinstance(outputs, dict) else loss
-
-    def default_metrics(self) -> dict[str, Any]:
-        """Return the metrics of the task, as arguments of `keras.Model.compile`."""
-        return {"metrics": None}
-
-    def compile(
-        self,
-        optimizer: Any = "auto",
-        loss: Any = "auto",
-        *,
-        metrics: Any = "auto",
-        learning_rate: float | None = None,
-        ema_momentum: float | None = None,
-        gradient_accumulation_steps: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """Configure training, as `keras.Model.compile`, with defaults that train.
-
-        Args:
-            optimizer: `"auto"`, or anything Keras takes. `"auto"` is AdamW, whose
-                rate rises for the first 10% of the steps of each `fit` of texts and
-                falls to 0 with the last.
-            loss: `"auto"` for the loss of the task.
-            metrics: `"auto"` for the metrics of the task.
-            learning_rate: optional float, the peak for `optimizer="auto"`. By default
-                that of the backbone's `fine_tuning`, else by its width: 1e-4 for tiny
-                and small, 3e-5 up to large, 1e-5 above, 5e-4 and 1e-3 below.
-            ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
-                moving average of the weights, which `fit` ends with, as Keras'
-                `use_ema`; 0.99 averages about 100 steps. To score the averages after
-                each epoch pass Keras' `SwapEMAWeights` to `fit`.
-            gradient_accumulation_steps: optional int of at least 2, for
-                `optimizer="auto"`: the number of batches per update.
-            **kwargs: passed to `keras.Model.compile`. On TensorFlow `jit_compile` is
-                `False` by default, because XLA compiles again for every length.
-
-        Raises:
-            AlbertError: if `learning_rate`, `ema_momentum` or
-                `gradient_accumulation_steps` is given beside an optimizer.
-        """
-        settings = {
-            "learning_rate": learning_rate,
-            "ema_momentum": ema_momentum,
-            "gradient_accumulation_steps": gradient_accumulation_steps,
-        }
-        self._loss_is_default = loss == "auto"
-        loss = self.default_loss() if self._loss_is_default else loss
-        defaults = self.default_metrics() if metrics == "auto" else {"metrics": metrics}
-        kwargs = {"metrics": None, **defaults, **kwargs}
-        if keras.backend.backend() == "tensorflow":
-            kwargs.setdefault("jit_compile", False)
-        self._auto_optimizer = None
-        if isinstance(optimizer, str) and optimizer == "auto":
-            settings["learning_rate"] = learning_rate or self.default_learning_rate
-            # A partial, because Keras would track the metrics in a dict of ours as
-            # further ones.
-            recompile = functools.partial(super().compile, loss=loss, **kwargs)
-            self._auto_optimizer = AutoOptimizer(recompile, **settings)
-            optimizer = self._auto_optimizer.build()
-        elif given := [name for name, value in settings.items() if value is not None]:
-            raise AlbertError(
-                f"`{given[0]}` goes with optimizer='auto'. Pass it to your own "
-                "optimizer instead."
-            )
-        super().compile(optimizer=optimizer, loss=loss, **kwargs)
-
-    def get_compile_config(self) -> dict[str, Any] | None:
-        config = super().get_compile_config()
-        if config and self._auto_optimizer:
-            # In the optimizer, so that a plain model, as of `clone_model`, reads it.
-            config["optimizer"]["config"]["task_settings"] = {
-                **self._auto_optimizer.settings,
-                **({"loss": "auto"} if self._loss_is_default else {}),
-            }
-        return config
-
-    def compile_from_config(self, config: Mapping[str, Any]) -> None:
-        optimizer = config["optimizer"]
-        is_config = isinstance(optimizer, Mapping)
-        if settings := is_config and optimizer["config"].get("task_settings"):
-            config = {**config, "optimizer": "auto", **settings}
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)
-
-    def make_train_function(self, force: bool = False) -> Any:
-        if self._auto_optimizer:
-            self._auto_optimizer.check_weights(self.trainable_variables)
-        # A step that builds the optimizer is traced twice, with a condition for each
-        # variable, and TensorFlow never frees such graphs.
-        if self.optimizer is not None and not self.optimizer.built:
-            self.optimizer.build(self.trainable_variables)
-        return super().make_train_function(force)
+    compile = compiling.compile
+    get_compile_config = compiling.get_compile_config
+    compile_from_config = compiling.compile_from_config
+    make_train_function = compiling.make_train_function
+    default_learning_rate: Any = property(compiling.default_learning_rate)
+    default_loss = compiling.default_loss
+    default_metrics = compiling.default_metrics
 
     def fit(
         self,
@@ -419,14 +258,7 @@ class AlbertTask(_Presets):
             AlbertError: if `x` and `y` are of unequal lengths or empty, the labels are
                 wrong, or an argument is not for the task.
         """
-        if class_weight is not None and not self.takes_class_weight:
-            raise AlbertError(
-                "`class_weight` is for classifiers with one class per text. Use "
-                f"`sample_weight` or your own loss for {type(self).__name__}."
-            )
-        if class_weight and self.labels:
-            ids = class_positions(list(class_weight), self.labels, "class_weight")
-            class_weight = dict(zip(ids.tolist(), class_weight.values(), strict=True))
+        class_weight = datasets.weights_by_id(self, class_weight)
         if self._auto_optimizer:
             self._auto_optimizer.check_callbacks(callbacks)
         if datasets.takes_texts(self, x):
@@ -436,17 +268,10 @@ class AlbertTask(_Presets):
             (x, y, sample_weight), validation_data = split_off(
                 x, y, sample_weight, validation_split
             )
-        if validation_data is not None:
-            if not isinstance(validation_data, tuple):
-                validation_data = (validation_data,)
-            is_dataset = isinstance(validation_data[0], tf.data.Dataset)
-            options = {
-                "batch_size": validation_batch_size or batch_size,
-                "max_tokens": None if is_dataset else max_tokens,
-            }
-            validation_data = datasets.keras_data(
-                self, *validation_data, **options, fixed=True
-            )
+        size = validation_batch_size or batch_size
+        validation_data = datasets.validation_batches(
+            self, validation_data, size, max_tokens
+        )
         if datasets.takes_texts(self, x) or not isinstance(x, tf.data.Dataset):
             examples = count_examples(x)
             epochs = epochs or fine_tuning_epochs(examples)
@@ -460,21 +285,25 @@ class AlbertTask(_Presets):
         epochs = epochs or 1
         if self._auto_optimizer:
             self._auto_optimizer.schedule(self, steps, epochs, initial_epoch)
-        with datasets.without_expected_warnings(x), self._in_fit():
-            return super().fit(
-                x,
-                epochs=epochs,
-                verbose=verbose,
-                callbacks=callbacks,
-                validation_data=validation_data,
-                # The dataset is shuffled.
-                shuffle=False,
-                class_weight=class_weight,
-                initial_epoch=initial_epoch,
-                steps_per_epoch=steps_per_epoch,
-                validation_steps=validation_steps,
-                validation_freq=validation_freq,
-            )
+        self._is_in_fit = True
+        try:
+            with datasets.without_expected_warnings(x):
+                return super().fit(
+                    x,
+                    epochs=epochs,
+                    verbose=verbose,
+                    callbacks=callbacks,
+                    validation_data=validation_data,
+                    # The dataset is shuffled.
+                    shuffle=False,
+                    class_weight=class_weight,
+                    initial_epoch=initial_epoch,
+                    steps_per_epoch=steps_per_epoch,
+                    validation_steps=validation_steps,
+                    validation_freq=validation_freq,
+                )
+        finally:
+            self._is_in_fit = False
 
     def evaluate(
         self,
@@ -539,50 +368,8 @@ class AlbertTask(_Presets):
         found = self.predict_rows(x, batch_size, max_tokens=max_tokens, **options)
         return self.predictions(*found)
 
-    def predict_rows(
-        self,
-        x: Any,
-        batch_size: int | None = None,
-        *,
-        max_tokens: int | None = None,
-        **kwargs: Any,
-    ) -> tuple[Any, PackedTexts | None, Any]:
-        """Return the texts, their rows, and the outputs of the rows.
-
-        `kwargs` are passed to Keras' `predict`.
-        """
-        x = self.read_texts(x)
-        if datasets.takes_texts(self, x):
-            (x,) = read_examples(x)
-        else:
-            datasets.refuse_for_datasets(max_tokens=max_tokens)
-            if isinstance(x, tf.data.Dataset):
-                check_batched(x)
-            outputs = super().predict(x, batch_size=batch_size, **kwargs)
-            return x, None, prediction.split_ragged(outputs)
-        if count_examples(x) == 0:
-            return x, None, prediction.empty_outputs(self.output)
-        packed = self.preprocessor.pack_texts(x)
-        batches = self.prediction_batches(packed, batch_size, max_tokens)
-        return x, packed, prediction.predict_batches(self, batches, **kwargs)
-
-    def predict_step(self, *args: Any) -> Any:
-        outputs = super().predict_step(*args)
-        if keras.backend.backend() != "tensorflow":
-            return outputs
-        x, _, _ = keras.utils.unpack_x_y_sample_weight(args[-1])
-        mask = self.predicted_mask(x)
-        if mask is None:
-            return outputs
-        return prediction.without_padding(outputs, self.output, mask)
-
-    @contextlib.contextmanager
-    def _in_fit(self):
-        self._is_in_fit = True
-        try:
-            yield
-        finally:
-            self._is_in_fit = False
+    predict_rows = prediction.predict_rows
+    predict_step = prediction.predict_step
 
     # === Weights and files ===
 
@@ -604,17 +391,9 @@ class AlbertTask(_Presets):
     # KerasHub would keep the optimizer's state of all weights in a preset.
 
     def save_task_weights(self, filepath: str | os.PathLike) -> None:
-        with self._without_optimizer():
+        with compiling.without_optimizer(self):
             super().save_task_weights(filepath)
 
     def load_task_weights(self, filepath: str | os.PathLike) -> None:
-        with self._without_optimizer():
+        with compiling.without_optimizer(self):
             super().load_task_weights(filepath)
-
-    @contextlib.contextmanager
-    def _without_optimizer(self):
-        optimizer, self.optimizer = getattr(self, "optimizer", None), None
-        try:
-            yield
-        finally:
-            self.optimizer = optimizer

@@ -45,6 +45,7 @@ class ZeroShotClassifier:
     name_of_task = "zero-shot-classification"
     fields = ("text",)
     optional_fields = ()
+    heads = ()
     # The class whose models it uses.
     wrapped_cls = AlbertTextClassifier
 
@@ -60,7 +61,8 @@ class ZeroShotClassifier:
                 "`hypothesis_template` has no {} for the class: "
                 f"{hypothesis_template!r}"
             )
-        if classifier.multi_label or not classifier.gives_logits:
+        is_single = classifier.name_of_task == AlbertTextClassifier.name_of_task
+        if not (is_single and classifier.gives_logits):
             raise AlbertError(
                 "`classifier` must return logits for single classes, without "
                 "`activation` and not multi-label."

@@ -1,0 +1,137 @@
+"""Compile a task with defaults that train. These are methods of `AlbertTask`."""
+
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import keras
+
+from albert_tf.training import fine_tuning_learning_rate
+from albert_tf.training.auto_optimizer import AutoOptimizer
+from albert_tf_lite.errors import AlbertError
+
+
+def compile(
+    task: Any,
+    optimizer: Any = "auto",
+    loss: Any = "auto",
+    *,
+    metrics: Any = "auto",
+    learning_rate: float | None = None,
+    ema_momentum: float | None = None,
+    gradient_accumulation_steps: int | None = None,
+    **kwargs: Any,
+) -> None:
+    """Configure training, as `keras.Model.compile`, with defaults that train.
+
+    Args:
+        optimizer: `"auto"`, or anything Keras takes. `"auto"` is AdamW, whose
+            rate rises for the first 10% of the steps of each `fit` of texts and
+            falls to 0 with the last.
+        loss: `"auto"` for the loss of the task.
+        metrics: `"auto"` for the metrics of the task.
+        learning_rate: optional float, the peak for `optimizer="auto"`. By default
+            that of the backbone's `fine_tuning`, else by its width: 1e-4 for tiny
+            and small, 3e-5 up to large, 1e-5 above, 5e-4 and 1e-3 below.
+        ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
+            moving average of the weights, which `fit` ends with, as Keras'
+            `use_ema`; 0.99 averages about 100 steps. To score the averages after
+            each epoch pass Keras' `SwapEMAWeights` to `fit`.
+        gradient_accumulation_steps: optional int of at least 2, for
+            `optimizer="auto"`: the number of batches per update.
+        **kwargs: passed to `keras.Model.compile`. On TensorFlow `jit_compile` is
+            `False` by default, because XLA compiles again for every length.
+
+    Raises:
+        AlbertError: if `learning_rate`, `ema_momentum` or
+            `gradient_accumulation_steps` is given beside an optimizer.
+    """
+    settings = {
+        "learning_rate": learning_rate,
+        "ema_momentum": ema_momentum,
+        "gradient_accumulation_steps": gradient_accumulation_steps,
+    }
+    task._loss_is_default = loss == "auto"
+    loss = task.default_loss() if task._loss_is_default else loss
+    defaults = task.default_metrics() if metrics == "auto" else {"metrics": metrics}
+    kwargs = {"metrics": None, **defaults, **kwargs}
+    if keras.backend.backend() == "tensorflow":
+        kwargs.setdefault("jit_compile", False)
+    task._auto_optimizer = None
+    if isinstance(optimizer, str) and optimizer == "auto":
+        settings["learning_rate"] = learning_rate or task.default_learning_rate
+        # A partial, because Keras would track the metrics in a dict of ours as
+        # further ones.
+        recompile = functools.partial(keras.Model.compile, task, loss=loss, **kwargs)
+        task._auto_optimizer = AutoOptimizer(recompile, **settings)
+        optimizer = task._auto_optimizer.build()
+    elif given := [name for name, value in settings.items() if value is not None]:
+        raise AlbertError(
+            f"`{given[0]}` goes with optimizer='auto'. Pass it to your own "
+            "optimizer instead."
+        )
+    keras.Model.compile(task, optimizer=optimizer, loss=loss, **kwargs)
+
+
+def get_compile_config(task: Any) -> dict[str, Any] | None:
+    config = keras.Model.get_compile_config(task)
+    if config and task._auto_optimizer:
+        # In the optimizer, so that a plain model, as of `clone_model`, reads it.
+        config["optimizer"]["config"]["task_settings"] = {
+            **task._auto_optimizer.settings,
+            **({"loss": "auto"} if task._loss_is_default else {}),
+        }
+    return config
+
+
+def compile_from_config(task: Any, config: Mapping[str, Any]) -> None:
+    optimizer = config["optimizer"]
+    is_config = isinstance(optimizer, Mapping)
+    if settings := is_config and optimizer["config"].get("task_settings"):
+        config = {**config, "optimizer": "auto", **settings}
+    task.compile(**keras.saving.deserialize_keras_object(config))
+    task.optimizer.build(task.trainable_variables)
+
+
+def make_train_function(task: Any, force: bool = False) -> Any:
+    if task._auto_optimizer:
+        task._auto_optimizer.check_weights(task.trainable_variables)
+    # A step that builds the optimizer is traced twice, with a condition for each
+    # variable, and TensorFlow never frees such graphs.
+    if task.optimizer is not None and not task.optimizer.built:
+        task.optimizer.build(task.trainable_variables)
+    return keras.Model.make_train_function(task, force)
+
+
+def default_learning_rate(task: Any) -> float:
+    """Return the peak learning rate of `optimizer="auto"`."""
+    stored = task.backbone.fine_tuning.get("learning_rate")
+    return stored or fine_tuning_learning_rate(task.backbone.hidden_dim)
+
+
+def default_loss(task: Any) -> Any:
+    """Return the loss: the cross-entropy of each output with class ids.
+
+    Targets of `ignored_class` do not count.
+    """
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=task.ignored_class
+    )
+    outputs = task.output
+    return dict.fromkeys(outputs, loss) if isinstance(outputs, dict) else loss
+
+
+def default_metrics(task: Any) -> dict[str, Any]:
+    """Return the metrics of the task, as arguments of `keras.Model.compile`."""
+    return {"metrics": None}
+
+
+@contextlib.contextmanager
+def without_optimizer(task: Any) -> Iterator[None]:
+    """Hide the optimizer of a task, whose state of all weights KerasHub would write."""
+    optimizer, task.optimizer = getattr(task, "optimizer", None), None
+    try:
+        yield
+    finally:
+        task.optimizer = optimizer
