@@ -7,13 +7,15 @@ import keras
 import keras_hub
 import tensorflow as tf
 
+from albert_tf.preprocessing.masked_features import (
+    mask_settings,
+    masked_features,
+    unpacked_masks,
+)
 from albert_tf.preprocessing.masking import (
     WholeWordMaskGenerator,
     check_has_mask,
-    mask_settings,
-    masked_features,
     positions_of,
-    unpacked_masks,
 )
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor,

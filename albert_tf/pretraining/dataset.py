@@ -13,13 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models.batching import shuffled_order
-from albert_tf.preprocessing.masking import (
+from albert_tf.preprocessing.masked_features import (
     MASK_DEFAULTS,
-    WholeWordMaskGenerator,
     mask_settings,
     masked_features,
     trimmed,
 )
+from albert_tf.preprocessing.masking import WholeWordMaskGenerator
 from albert_tf.preprocessing.words import label_tokens
 from albert_tf.pretraining.records import (
     FEATURES,

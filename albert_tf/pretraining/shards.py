@@ -13,11 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.files import complete_file, file_digest
-from albert_tf.preprocessing.masking import (
-    WholeWordMaskGenerator,
-    check_has_mask,
-    mask_settings,
-)
+from albert_tf.preprocessing.masked_features import mask_settings
+from albert_tf.preprocessing.masking import WholeWordMaskGenerator, check_has_mask
 from albert_tf.preprocessing.texts import warn_of_unknown
 from albert_tf.pretraining.records import count_records, write_records
 from albert_tf.pretraining.segment_pairs import (
