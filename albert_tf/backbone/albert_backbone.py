@@ -105,6 +105,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         google-research/albert `modeling.py`.
     """
 
+    pipeline_tag = "feature-extraction"
+    summaries = ("encodes tokens, to be fine-tuned", "编码 token 和微调")
     # The LiteRT export replaces the embedding.
     embedding_cls = FactorizedEmbedding
 
