@@ -129,18 +129,13 @@ def _load(path: pathlib.Path) -> keras.Model:
 
 def _check_layers(fields: Any, path: pathlib.Path) -> None:
     """Raise if a config of Keras has more layers than Keras can build."""
-    left = [fields]
-    while left:
-        part = left.pop()
-        values = part.values() if isinstance(part, dict) else part
-        left += [x for x in values if isinstance(x, (dict, list))]
-        for name in _COUNTS if isinstance(part, dict) else ():
-            value = part.get(name)
-            if isinstance(value, (int, float)) and value > MOST_BLOCKS:
-                raise CheckpointError(
-                    f"The config in {path} has {name}={value:g}. Expected at most "
-                    f"{MOST_BLOCKS}."
-                )
+    for names, value in keras.tree.flatten_with_path(fields):
+        is_count = names[-1:] and names[-1] in _COUNTS
+        if is_count and isinstance(value, (int, float)) and value > MOST_BLOCKS:
+            raise CheckpointError(
+                f"The config in {path} has {names[-1]}={value:g}. Expected at most "
+                f"{MOST_BLOCKS}."
+            )
 
 
 def _stored_numbers(file: Any, path: pathlib.Path) -> int:
