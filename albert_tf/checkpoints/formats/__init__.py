@@ -35,7 +35,7 @@ class Files:
     # From the config and its name, the arguments of the tokenizer.
     tokenizer_settings: Callable[..., dict[str, Any]] = tokenizer_arguments
     load_tokenizer: Callable[..., TextTokenizer] = load_tokenizer
-    # Of Keras models only: the model, its config, and the tokenizer that it holds.
+    # Set for a Keras model only: the model, its config and its tokenizer.
     model: keras.Model | None = None
     config: dict[str, Any] | None = None
     tokenizer: Callable[[], TextTokenizer | None] = lambda: None
