@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+from typing import Any
 
 import numpy as np
 
@@ -121,7 +122,8 @@ def _outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
         "mask_positions": random.integers(0, shape[1], (3, 4)),
     }
     # A model of albert_tf is built again, to compute in float32.
-    model = checkpoint.keras_hub_model or build_model(checkpoint)
+    is_hub = checkpoint.layout.name == "kerashub"
+    model: Any = checkpoint.files.model if is_hub else build_model(checkpoint)
     backbone = getattr(model, "backbone", model)
     outputs = dict(backbone({name: inputs[name] for name in backbone.input}))
     if model is not backbone:

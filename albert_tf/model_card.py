@@ -13,32 +13,6 @@ from albert_tf.files import write_text
 
 MARK = "<!-- Written by albert-tf. Delete this line to keep your changes. -->"
 UNKNOWN = "**?**"
-# Descriptions by the name of the task, or of the class if the task has no name.
-SUMMARIES = {
-    "text-classification": ("classifies texts or pairs of texts", "文本或文本对分类"),
-    "multi-label": ("gives a text any number of labels", "文本多标签分类"),
-    "regression": ("scores texts or pairs of texts", "文本或文本对打分"),
-    "token-classification": ("finds the entities in a text", "识别文本中的命名实体"),
-    "question-answering": ("answers questions from a text", "从文本中抽取答案"),
-    "multiple-choice": ("chooses the answer to a question", "从候选项中选出答案"),
-    "text-embedding": ("maps texts to vectors by meaning", "把文本映射为语义向量"),
-    "spelling-correction": ("replaces wrong characters", "纠正文本中的错别字"),
-    "summarization": ("extracts the key sentences of a text", "抽取关键句作为摘要"),
-    "fill-mask": ("predicts the tokens at `[MASK]`", "预测 `[MASK]` 处的 token"),
-    "sentence-order": ("detects swapped sentences", "判断两个句子是否颠倒"),
-    "AlbertPretrainer": ("is pretrained, to be fine-tuned", "微调，已完成预训练"),
-    "AlbertBackbone": ("encodes tokens, to be fine-tuned", "编码 token 和微调"),
-}
-# Tasks on the Hugging Face Hub that have another name.
-PIPELINE_TAGS = {
-    "multi-label": "text-classification",
-    "regression": "text-classification",
-    "sentence-order": "text-classification",
-    "text-embedding": "feature-extraction",
-    "AlbertBackbone": "feature-extraction",
-    "spelling-correction": "text2text-generation",
-    "AlbertPretrainer": "fill-mask",
-}
 # Inputs to try by name, in English and Chinese.
 INPUTS: dict[str, tuple[Any, Any]] = {
     "text": ("Mary moved to Berlin. She likes it.", "小明去了北京。他很喜欢那里。"),
@@ -137,8 +111,7 @@ def write_model_card(
     # English vocabularies have some Chinese characters, too.
     chinese = sum(bool(re.search("[\u4e00-\u9fff]", x)) for x in tokens)
     language = ("zh" if chinese > len(tokens) / 10 else "en") if tokens else None
-    kind = getattr(model, "name_of_task", None) or type(model).__name__
-    tag = PIPELINE_TAGS.get(kind, kind if kind in SUMMARIES else None)
+    tag = model.pipeline_tag
     encoder = getattr(model, "backbone", model)
     size = sum(math.prod(x.shape) * np.dtype(x.dtype).itemsize for x in model.weights)
     names = getattr(model, "class_names", getattr(model, "labels", None)) or ()
@@ -150,7 +123,7 @@ def write_model_card(
         pipeline_tag=f"pipeline_tag: {tag}" if tag else "# pipeline_tag: fill in",
         mark=MARK,
         name=type(model).__name__,
-        summaries=SUMMARIES.get(kind, (UNKNOWN, UNKNOWN)),
+        summaries=model.summaries or (UNKNOWN, UNKNOWN),
         labels="<br>".join(labels[:20] + ["…"] * (len(labels) > 20)) or "—",
         encoder=encoder,
         parameters=model.count_params(),

@@ -1,15 +1,13 @@
 import contextlib
 import os
-from collections.abc import Sequence
 from typing import Any
 
-import h5py
 import keras
 import keras_hub
 
+from albert_tf.backbone import lora
 from albert_tf.backbone.encoder_blocks import encoder_blocks, group_of_layer
 from albert_tf.backbone.presets import Presets
-from albert_tf.files import check_space
 from albert_tf.layers import (
     AttentionBlock,
     FactorizedEmbedding,
@@ -105,6 +103,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         google-research/albert `modeling.py`.
     """
 
+    pipeline_tag = "feature-extraction"
+    summaries = ("encodes tokens, to be fine-tuned", "编码 token 和微调")
     # The LiteRT export replaces the embedding.
     embedding_cls = FactorizedEmbedding
 
@@ -302,75 +302,12 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         """
         self.embedding.trainable = False
 
+    enable_lora = lora.enable_lora
+    save_lora_weights = lora.save_lora_weights
+    load_lora_weights = lora.load_lora_weights
+
     def default_lora_layer_names(self) -> list[str]:
         return ["query_key_value"]
-
-    def enable_lora(
-        self, rank: int, target_layer_names: Sequence[str] | None = None
-    ) -> None:
-        """Freeze all weights and add low-rank ones to some dense layers.
-
-        A shared block is adapted once for all layers that run it. Compile a model on
-        this backbone again afterwards.
-
-        Args:
-            rank: int. Rank of the factorization.
-            target_layer_names: optional strings, the names of the dense layers to
-                adapt. By default `["query_key_value"]`, the inputs of attention.
-
-        Raises:
-            AlbertError: if there is no dense layer of a name.
-
-        Reference:
-            [LoRA](https://arxiv.org/abs/2106.09685)
-        """
-        names = target_layer_names or self.default_lora_layer_names()
-        layers = [x for x in inner_layers(self) if isinstance(x, keras.layers.Dense)]
-        known = {layer.name for layer in layers}
-        if unknown := sorted(set(names) - known):
-            raise AlbertError(
-                f"`target_layer_names` must be names of {sorted(known)}. Received: "
-                f"{unknown}"
-            )
-        super().enable_lora(rank, names)
-        for layer in layers:
-            if layer.lora_enabled and layer.bias is not None:
-                # `save_lora_weights` does not save biases.
-                layer.bias.trainable = False
-        # The traced functions compute without the new weights.
-        self.train_function = self.test_function = self.predict_function = None
-
-    def save_lora_weights(self, filepath: str | os.PathLike) -> None:
-        check_space(filepath, self.trainable_variables)
-        super().save_lora_weights(filepath)
-        rank, names = self._lora_layers()
-        with h5py.File(filepath, "r+") as file:
-            file["lora"].attrs.update(rank=rank, target_layer_names=names)
-
-    def load_lora_weights(self, filepath: str | os.PathLike) -> None:
-        """Load a file of `save_lora_weights`, and enable LoRA as in it if needed.
-
-        Raises:
-            AlbertError: if the backbone has LoRA of another rank or in other layers.
-        """
-        with h5py.File(filepath, "r") as file:
-            attributes = file["lora"].attrs
-            saved = int(attributes["rank"]), list(attributes["target_layer_names"])
-        if not self._lora_layers()[1]:
-            self.enable_lora(*saved)
-        elif saved != self._lora_layers():
-            raise AlbertError(
-                f"{filepath} has rank and layers {saved}, this backbone "
-                f"{self._lora_layers()}. Load it into a backbone without LoRA."
-            )
-        super().load_lora_weights(filepath)
-
-    def _lora_layers(self) -> tuple[int, list[str]]:
-        """Return the rank and the sorted names of the layers with low-rank weights."""
-        layers = [x for x in inner_layers(self) if getattr(x, "lora_enabled", False)]
-        return max((x.lora_rank for x in layers), default=0), sorted(
-            {x.name for x in layers}
-        )
 
     @property
     def attention_blocks(self) -> dict[tuple[int, int], AttentionBlock]:
@@ -420,7 +357,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
             config["dtype"] = keras.dtype_policies.serialize(self.dtype_policy)
             modes = {layer.path: layer.quantization_mode for layer in quantized}
             config["quantized_layers"] = modes
-        rank, names = self._lora_layers()
+        rank, names = lora.adapted_layers(self)
         if names:
             config["lora"] = {"rank": rank, "target_layer_names": names}
         return config
@@ -429,13 +366,13 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
     def from_config(cls, config: dict[str, Any]) -> "AlbertBackbone":
         config = dict(config)
         modes = config.pop("quantized_layers", {})
-        lora = config.pop("lora", None)
+        low_rank = config.pop("lora", None)
         backbone = super().from_config(config)
         for layer in inner_layers(backbone):
             if layer.path in modes:
                 layer.quantize(modes[layer.path])
-        if lora:
-            backbone.enable_lora(**lora)
+        if low_rank:
+            backbone.enable_lora(**low_rank)
         return backbone
 
 

@@ -31,7 +31,15 @@ class Presets:
 
     One thread at a time builds a model; arguments are checked by name; and a preset
     has a model card.
+
+    Attributes:
+        pipeline_tag: string, the kind of model on the Hugging Face Hub, in the card.
+        summaries: strings that complete "An ALBERT model that ..." in the card and
+            "ALBERT 模型，用于..." in its Chinese part.
     """
+
+    pipeline_tag: str | None = None
+    summaries: tuple[str, str] | None = None
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

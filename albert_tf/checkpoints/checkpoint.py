@@ -4,18 +4,14 @@ import math
 import os
 import pathlib
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import keras
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.checkpoints.config import (
-    backbone_config,
-    check_groups,
-    read_config,
-    tokenizer_arguments,
-)
+from albert_tf.checkpoints.config import backbone_config, check_groups, read_config
+from albert_tf.checkpoints.formats import Files
 from albert_tf.checkpoints.heads import HEADS, heads_in, read_head
 from albert_tf.checkpoints.layout import (
     ENCODER_PARTS,
@@ -32,9 +28,9 @@ from albert_tf.checkpoints.plan import (
     without_initializing,
 )
 from albert_tf.checkpoints.releases import Release
-from albert_tf.tokenizers import load_tokenizer
 from albert_tf.tokenizers.checks import check_bytes, check_vocabulary
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.errors import AlbertError
 
 # Errors by values of other types in a config.
 _WRONG_VALUES = (TypeError, ValueError, LookupError, AttributeError)
@@ -42,47 +38,29 @@ Config: TypeAlias = str | os.PathLike | dict[str, Any]
 
 
 class Checkpoint:
-    """An open checkpoint, as `open_checkpoint` returns it.
+    """An open checkpoint, as `open_checkpoint` returns it."""
 
-    Base class of the `formats`. Each of them opens its files in `__init__`, then calls
-    that of this class, and has `find`, for the paths in a folder that it can open.
-    """
-
-    layouts: tuple[Layout, ...] = ()  # The layouts that the form may have.
-    # Glob patterns of the files beside the weights.
-    config_patterns: tuple[str, ...] = ()
-    vocabulary_patterns: tuple[str, ...] = ("vocab*.txt", "*.model")
-    path: Any  # For messages.
-    folders: list[pathlib.Path]  # Where the config and the vocabulary may lie.
-    file_shapes: dict[str, list[int]]  # By the names in the file.
-    shapes: dict[str, list[int]]  # By the names in the tables.
-    layout: Layout  # Found from the variable names.
-    config: dict[str, Any]  # The fields of the config file.
-    arguments: dict[str, Any]  # The same as arguments of `AlbertBackbone`.
-    heads: list[str]  # The complete heads, names of `HEADS`.
-    release: Release | None = None  # The one with the same `.index` file.
-    # The model of albert_tf or KerasHub that holds the tensors.
-    model: keras.Model | None = None
-    keras_hub_model: keras.Model | None = None
-    # Raises if the files of the tensors have changed since they were opened.
-    check_unchanged: Callable[[], None] = staticmethod(lambda: None)
-    unpacked: Any = None  # The temporary folder of an archive, removed with this.
-
-    def __init__(self, config: Config | None = None):
-        layout = self.layout = self.find_layout()
-        self._file_names = layout.table_names(self.file_shapes, self.path)
-        self.shapes = {x: self.file_shapes[y] for x, y in self._file_names.items()}
-        self.config_source, self.config = self.find_config(config)
+    def __init__(self, files: Files, config: Config | None = None) -> None:
+        self.files = files
+        self.path = files.path  # For messages.
+        self.folders = files.folders
+        self.release = files.release
+        layout = self.layout = _find_layout(files)
+        self._file_names = layout.table_names(files.shapes, files.path)
+        # By the names in the tables.
+        self.shapes = {x: files.shapes[y] for x, y in self._file_names.items()}
+        # The name of the config for messages, and its fields.
+        self.config_source, self.config = _find_config(files, config)
+        # The same as arguments of `AlbertBackbone`.
         self.arguments = backbone_config(layout, self.config, self.config_source)
-        check_groups(self.arguments, len(self.file_shapes), self.config_source)
+        check_groups(self.arguments, len(files.shapes), self.config_source)
         with name_damage(self.config_source, *_WRONG_VALUES):
+            # The complete heads, names of `HEADS`.
             self.heads = heads_in(layout, self.shapes, self.config)
+        # The model of albert_tf that holds the tensors.
+        self.model = files.model if layout.name == "keras" else None
         if config is None and self.release is not None:
             self._correct_config(self.release)
-
-    def read_tensor(self, name: str) -> Any:
-        """Return a tensor by its name in the file."""
-        raise NotImplementedError
 
     def read(self, name: str) -> Any:
         """Return a tensor by its name in the tables, an array of finite float32."""
@@ -90,49 +68,10 @@ class Checkpoint:
 
     def read_stored(self, name: str) -> Any:
         """Return a tensor by its name in the tables, as it is in the file."""
-        tensor = self.read_tensor(self._file_names[name])
+        tensor = self.files.read(self._file_names[name])
         # Tensors of two states of a training would fit, too.
-        self.check_unchanged()
+        self.files.check_unchanged()
         return tensor
-
-    # === Layout and config ===
-
-    def find_layout(self) -> Layout:
-        """Return the `Layout` whose names the file has."""
-        for layout in self.layouts:
-            if any(layout.signature in name for name in self.file_shapes):
-                return layout
-        known = ", ".join(f"{x.signature}... ({x.name})" for x in self.layouts)
-        raise CheckpointError(
-            f"{self.path} has no known ALBERT layout. Expected variables such as "
-            f"{known}. Found: {listed(sorted(self.file_shapes))}"
-        )
-
-    def find_config(self, config: Config | None) -> tuple[str, dict[str, Any]]:
-        """Return the name of the config for messages, and its fields."""
-        if isinstance(config, dict):
-            return "the given config", config
-        path = config or self._find_beside(self.config_patterns, "config")
-        if path is None:
-            raise FileNotFoundError(
-                f"There is no config beside {self.path}. Expected "
-                f"{' or '.join(self.config_patterns)}. Put it there or pass it with "
-                "`config=`."
-            )
-        return str(path), read_config(path)
-
-    def _find_beside(self, patterns: tuple[str, ...], kind: str) -> pathlib.Path | None:
-        """Return the only file that matches the first pattern with a match."""
-        for pattern in patterns:
-            found = sorted(x for folder in self.folders for x in folder.glob(pattern))
-            if len(found) > 1:
-                raise CheckpointError(
-                    f"{found[0].parent} holds several {kind} files: "
-                    f"{[file.name for file in found]}. Choose one with `{kind}=`."
-                )
-            if found:
-                return found[0]
-        return None
 
     def _correct_config(self, release: Release) -> None:
         """Correct fields of a released config that no tensor could contradict."""
@@ -144,7 +83,7 @@ class Checkpoint:
                 warnings.warn(
                     f"{self.config_source} has {name}={found}, but {release.name} has "
                     f"{value}, which is used. Pass `config=` to change it.",
-                    stacklevel=6,
+                    stacklevel=5,
                 )
 
     # === Tokenizer ===
@@ -160,39 +99,34 @@ class Checkpoint:
             vocabulary: optional tokenizer, or argument of `load_tokenizer`. By default
                 the vocabulary beside the checkpoint.
         """
+        files, size = self.files, self.arguments["vocabulary_size"]
         tokenizer, name = vocabulary, vocabulary
         if not isinstance(vocabulary, TextTokenizer):
-            settings = self.tokenizer_settings
+            own = files.tokenizer()
+            settings = files.tokenizer_settings(self.config, self.config_source)
+            if own is not None:
+                settings = own.get_settings()
             if lowercase is not None:
                 settings |= {"lowercase": lowercase}
-            tokenizer = self.find_tokenizer(vocabulary, settings)
-            name = self.vocabulary if vocabulary is None else "the given vocabulary"
-            if isinstance(vocabulary, (str, os.PathLike)):
-                name = vocabulary
-        if tokenizer is not None:
-            size = self.arguments["vocabulary_size"]
-            check_vocabulary(tokenizer, size, name)
+            name = self.vocabulary if vocabulary is None else vocabulary
+            if name is None:
+                return None
+            if own is not None and vocabulary is None:
+                tokenizer = own.with_settings(**settings)
+            else:
+                check_bytes(name, size)
+                tokenizer = files.load_tokenizer(name, **settings)
+            if not isinstance(name, (str, os.PathLike)):
+                name = "the given vocabulary"
+        check_vocabulary(tokenizer, size, name)
         return tokenizer
 
     @property
-    def tokenizer_settings(self) -> dict[str, Any]:
-        """The arguments of the tokenizer that the config has."""
-        return tokenizer_arguments(self.config, self.config_source)
-
-    @property
     def vocabulary(self) -> Any:
-        """The path of the vocabulary, or `None`."""
-        return self._find_beside(self.vocabulary_patterns, "vocabulary")
-
-    def find_tokenizer(
-        self, vocabulary: Any, settings: dict[str, Any]
-    ) -> TextTokenizer | None:
-        """Return the tokenizer of a vocabulary, by default that of the checkpoint."""
-        vocabulary = self.vocabulary if vocabulary is None else vocabulary
-        if vocabulary is None:
-            return None
-        check_bytes(vocabulary, self.arguments["vocabulary_size"])
-        return load_tokenizer(vocabulary, **settings)
+        """The path of the vocabulary, or of the Keras model that has it, or `None`."""
+        if self.files.tokenizer() is not None:
+            return self.path
+        return _find_beside(self.files, self.files.vocabulary_patterns, "vocabulary")
 
     # === Parts and heads ===
 
@@ -218,7 +152,9 @@ class Checkpoint:
         if not self._has(part):
             return {}
         with name_damage(self.config_source, *_WRONG_VALUES):
-            return read_head(part, self.config, self.config_source)
+            fields = read_head(part, self.config, self.config_source)
+        # A Keras model has them as attributes.
+        return {name: getattr(self.files.model, name, x) for name, x in fields.items()}
 
     def _has(self, part: str) -> bool:
         """Return whether the pooler or a head is complete; raise if it is in part."""
@@ -234,7 +170,7 @@ class Checkpoint:
 
     def build_backbone(self, dtype: Any = None, **kwargs: Any) -> AlbertBackbone:
         """Return an `AlbertBackbone` of this checkpoint's sizes, filled with zeros."""
-        stored = sum(map(math.prod, self.file_shapes.values()))
+        stored = sum(map(math.prod, self.files.shapes.values()))
         with without_initializing(stored, self.path, self.config_source):
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
@@ -253,3 +189,55 @@ class Checkpoint:
         check_plan(plan, self.layout, self.shapes, self.path, self.config_source)
         for weight, tensors in plan:
             weight.assign(tensors.to_weight([self.read(x) for x in tensors.names]))
+
+
+# === Layout and config ===
+
+
+def _find_layout(files: Files) -> Layout:
+    """Return the `Layout` whose names the files have."""
+    for layout in files.layouts:
+        if any(layout.signature in name for name in files.shapes):
+            return layout
+    known = ", ".join(f"{x.signature}... ({x.name})" for x in files.layouts)
+    raise CheckpointError(
+        f"{files.path} has no known ALBERT layout. Expected variables such as "
+        f"{known}. Found: {listed(sorted(files.shapes))}"
+    )
+
+
+def _find_config(files: Files, config: Config | None) -> tuple[str, dict[str, Any]]:
+    """Return the name of the config for messages, and its fields."""
+    if files.config is not None:
+        if config is not None:
+            raise AlbertError(
+                f"{files.path} is a Keras model, which has its own config. Leave out "
+                f"`config=`. Received: {config}"
+            )
+        return f"the config of {files.path}", files.config
+    if isinstance(config, dict):
+        return "the given config", config
+    path = config or _find_beside(files, files.config_patterns, "config")
+    if path is None:
+        raise FileNotFoundError(
+            f"There is no config beside {files.path}. Expected "
+            f"{' or '.join(files.config_patterns)}. Put it there or pass it with "
+            "`config=`."
+        )
+    return str(path), read_config(path)
+
+
+def _find_beside(
+    files: Files, patterns: tuple[str, ...], kind: str
+) -> pathlib.Path | None:
+    """Return the only file that matches the first pattern with a match."""
+    for pattern in patterns:
+        found = sorted(x for folder in files.folders for x in folder.glob(pattern))
+        if len(found) > 1:
+            raise CheckpointError(
+                f"{found[0].parent} holds several {kind} files: "
+                f"{[file.name for file in found]}. Choose one with `{kind}=`."
+            )
+        if found:
+            return found[0]
+    return None

@@ -13,7 +13,8 @@ import zlib
 from typing import Any
 from urllib.parse import urlsplit
 
-from albert_tf.checkpoints.formats.bundle import TensorFlowBundle
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.formats import bundle
 from albert_tf.checkpoints.layout import CheckpointError, first_line, name_damage
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.files import write_json
@@ -179,8 +180,8 @@ def _install(
         raise CheckpointError(
             f"{archive} holds {len(found)} TensorFlow checkpoints. Expected one."
         )
-    bundle = TensorFlowBundle(found[0], release.config)
-    holds = bundle.release and bundle.release.name
+    checkpoint = Checkpoint(bundle.open_files(found[0]), release.config)
+    holds = checkpoint.release and checkpoint.release.name
     known = {release.name, *release.confused_with} if release.index_sha256 else {None}
     if holds not in known:
         raise CheckpointError(

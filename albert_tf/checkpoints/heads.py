@@ -12,8 +12,6 @@ import keras
 
 from albert_tf.checkpoints.layout import CheckpointError, Layout
 
-_DENSE = ("kernel", "bias")
-
 
 @dataclasses.dataclass(frozen=True)
 class Head:
@@ -27,7 +25,7 @@ class Head:
     architectures: tuple[str, ...] = ()
     problem_types: tuple[str, ...] = ()  # Values of `problem_type` in the config.
     fields: tuple[str, ...] = ()  # Arguments of the task that the config file keeps.
-    weights: tuple[str, ...] = _DENSE  # Attribute paths.
+    weights: tuple[str, ...] = ("kernel", "bias")  # Attribute paths.
 
     def reads_pooler(self, pooling_mode: str | None) -> bool:
         """Return whether the head reads the pooler in a task of a pooling mode."""

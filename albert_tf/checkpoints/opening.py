@@ -1,11 +1,13 @@
 """Opening, inspecting and loading checkpoints, by a path or a name."""
 
 import collections
+import contextlib
 import dataclasses
 import math
 import os
 import pathlib
 import tempfile
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import keras
@@ -14,9 +16,7 @@ import numpy as np
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints import download
 from albert_tf.checkpoints.checkpoint import Checkpoint, Config
-from albert_tf.checkpoints.formats.bundle import FILE_ENDING, TensorFlowBundle
-from albert_tf.checkpoints.formats.huggingface import HuggingFaceFiles
-from albert_tf.checkpoints.formats.keras_model import KerasModel
+from albert_tf.checkpoints.formats import Files, bundle, huggingface, keras_model
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.checkpoints.layout import (
     ENCODER_PARTS,
@@ -30,7 +30,7 @@ from albert_tf_lite.errors import AlbertError
 
 CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
 
-_FORMATS: tuple[Any, ...] = (TensorFlowBundle, HuggingFaceFiles, KerasModel)
+_FORMATS: tuple[Any, ...] = (bundle, huggingface, keras_model)
 
 
 def open_checkpoint(
@@ -56,52 +56,64 @@ def open_checkpoint(
     """
     if isinstance(path, Checkpoint):
         return path
-    return _open(path, config)
-
-
-def _open(path: Any, config: Config | None) -> Checkpoint:
-    """Open a checkpoint by the format that reads its files."""
     if isinstance(path, keras.Model):
-        return KerasModel(path, config)
+        return Checkpoint(keras_model.open_files(path), config)
     path = find_bundled(path) or path
-    name, path = str(path), pathlib.Path(path)
-    if name.startswith(download.HUB):
-        return _open_folder(download.fetch_from_hub(name), config)
-    if path.is_dir():
-        return _open_folder(path, config)
-    if name.endswith(download.ARCHIVES) and path.exists():
-        unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
-        download.unpack(path, pathlib.Path(unpacked.name))
+    if str(path).startswith(download.HUB):
+        path = download.fetch_from_hub(str(path))
+    path = pathlib.Path(path)
+    if path.name.endswith(download.ARCHIVES) and path.is_file():
+        return _open_archive(path, config)
+    return Checkpoint(_open_files(path), config)
+
+
+def _open_archive(path: pathlib.Path, config: Config | None) -> Checkpoint:
+    """Open the checkpoint in an archive; messages name the archive."""
+    # Removed with the last reference, which `read` has.
+    unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
+    folder = pathlib.Path(unpacked.name)
+
+    @contextlib.contextmanager
+    def name_archive() -> Iterator[None]:
         try:
-            opened = _open_folder(pathlib.Path(unpacked.name), config)
+            yield
         except (AlbertError, FileNotFoundError) as error:
             message = str(error).replace(unpacked.name, str(path))
             raise type(error)(message) from None
-        opened.path = path / opened.path.relative_to(unpacked.name)
-        opened.unpacked = unpacked
-        return opened
+
+    download.unpack(path, folder)
+    with name_archive():
+        files = _open_folder(folder)
+        inside = path / files.path.relative_to(folder)
+        read = name_archive()(files.read)
+        return Checkpoint(dataclasses.replace(files, path=inside, read=read), config)
+
+
+def _open_files(path: pathlib.Path) -> Files:
+    """Open a folder, a file or a release by its format."""
+    name = str(path)
+    if path.is_dir():
+        return _open_folder(path)
     if name.endswith(".keras"):
-        return KerasModel(path, config)
+        return keras_model.open_files(path)
     if path.suffix in (".safetensors", ".bin"):
-        return HuggingFaceFiles(path, config)
+        return huggingface.open_files(path)
     if path.suffix in (".onnx", ".tflite"):
         raise exported_model_error(path, "an exported file")
     # Another file beside the weights names its folder.
-    if path.is_file() and not FILE_ENDING.search(name):
+    if path.is_file() and not bundle.FILE_ENDING.search(name):
         inside = path.parent.name in ("assets", "variables")
-        return _open_folder(path.parent.parent if inside else path.parent, config)
+        return _open_folder(path.parent.parent if inside else path.parent)
     if name in RELEASES and not path.with_name(f"{path.name}.index").exists():
-        return _open_folder(download.download_release(name), config)
-    return TensorFlowBundle(path, config)
+        return _open_folder(download.download_release(name))
+    return bundle.open_files(path)
 
 
-def _open_folder(folder: pathlib.Path, config: Config | None) -> Checkpoint:
+def _open_folder(folder: pathlib.Path) -> Files:
     # Archives often hold a folder, perhaps in another one. A dict, because the
     # variables of a module are found from both folders above them.
-    below = (*folder.glob("*/"), *folder.glob("*/*/"))
-    found = _find(folder) or [
-        *dict.fromkeys(y for x in sorted(below) for y in _find(x))
-    ]
+    below = sorted((*folder.glob("*/"), *folder.glob("*/*/")))
+    found = _find(folder) or [*dict.fromkeys(y for x in below for y in _find(x))]
     if not found:
         raise FileNotFoundError(
             f"There is no checkpoint in {folder}. Expected an *.index file of "
@@ -115,7 +127,7 @@ def _open_folder(folder: pathlib.Path, config: Config | None) -> Checkpoint:
             f"example {found[-1][1]}"
         )
     ((format_, path),) = found
-    return format_(path, config)
+    return format_.open_files(path)
 
 
 def _find(folder: pathlib.Path) -> list[tuple[Any, pathlib.Path]]:

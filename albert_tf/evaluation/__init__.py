@@ -5,13 +5,13 @@ CMRC 2018 are scored here, because no maintained library has both.
 """
 
 from albert_tf.evaluation.answers import cmrc_scores, squad_scores
-from albert_tf.evaluation.mistakes import worst_mistakes
 from albert_tf.evaluation.scores import (
     classification_report,
     classification_scores,
     entity_scores,
     multi_label_scores,
     regression_scores,
+    worst_mistakes,
 )
 from albert_tf.evaluation.texts import oracle_labels, rouge_scores, spelling_scores
 

@@ -1,7 +1,5 @@
 """Scores of answers to questions: those of SQuAD and of CMRC 2018."""
 
-from __future__ import annotations
-
 import collections
 import difflib
 import re
@@ -17,22 +15,14 @@ from albert_tf_lite.inputs import as_texts
 # The punctuation that CMRC 2018 removes. Its list has the ellipsis of two characters,
 # which never equals a single character, so that "…" stays.
 CMRC_PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
-
-
 _CMRC_HAN = re.compile("([\u4e00-\u9fa5])")
-
-
 # The rules of the Penn Treebank for a text without Chinese.
 _TREEBANK = re.compile(
     r"""(n't\b|'(?:s|m|d|ll|re|ve)\b|(?<!\w)'|'(?!\w)"""
     r"""|\.{2,}|\.\s*$|[,:](?!\d)|[][(){}<>"?!;@#$%&–—«»„‘])"""
     r"|\s+"
 )
-
-
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-
-
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 

@@ -1,7 +1,5 @@
 """Scores of corrected sentences and of summaries."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
@@ -12,8 +10,6 @@ from albert_tf_lite.errors import AlbertError, import_extra
 from albert_tf_lite.inputs import as_texts
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-
-
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
 
 

@@ -33,12 +33,6 @@ def get_activation(identifier: Activation | None) -> Callable[[Tensor], Tensor]:
     return keras.activations.get(identifier)
 
 
-def serialize_activation(activation: Callable[[Tensor], Tensor]) -> str | dict:
-    if activation is gelu_approximate:
-        return "gelu_approximate"
-    return keras.activations.serialize(activation)
-
-
 def albert_initializer(stddev: float = 0.02) -> keras.initializers.Initializer:
     """Return the initializer of all matrices, `create_initializer` of the original."""
     return keras.initializers.TruncatedNormal(stddev=stddev)
@@ -111,8 +105,10 @@ def arguments_of(instance: Any, base: type, *others: str) -> dict[str, Any]:
         value = getattr(instance, name)
         if isinstance(value, keras.layers.Dropout):
             value = value.rate
+        elif value is gelu_approximate:
+            value = "gelu_approximate"
         elif callable(value) and not isinstance(value, keras.layers.Layer):
-            value = serialize_activation(value)
+            value = keras.activations.serialize(value)
         # Keras wraps lists.
         config[name] = list(value) if isinstance(value, list) else value
     return config

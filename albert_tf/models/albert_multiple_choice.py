@@ -55,6 +55,8 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     """
 
     name_of_task = "multiple-choice"
+    pipeline_tag = "multiple-choice"
+    summaries = ("chooses the answer to a question", "从候选项中选出答案")
     fields = ("context", "question", "choices")
     preprocessor_cls = AlbertMultipleChoicePreprocessor
     heads = ("choice_head",)

@@ -48,6 +48,8 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         google-research/albert `run_pretraining.py`.
     """
 
+    pipeline_tag = "fill-mask"
+    summaries = ("is pretrained, to be fine-tuned", "微调，已完成预训练")
     heads = ("masked_lm_head", "sop_head")
     default_learning_rate = 1e-4
 

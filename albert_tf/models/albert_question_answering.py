@@ -64,6 +64,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     """
 
     name_of_task = "question-answering"
+    pipeline_tag = "question-answering"
+    summaries = ("answers questions from a text", "从文本中抽取答案")
     fields = ("question", "context")
     preprocessor_cls = AlbertQuestionAnsweringPreprocessor
     heads = ("span_head",)

@@ -42,6 +42,8 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     """
 
     name_of_task = "sentence-order"
+    pipeline_tag = "text-classification"
+    summaries = ("detects swapped sentences", "判断两个句子是否颠倒")
     fields = ("text", "text_pair")
     preprocessor_cls = AlbertTextClassifierPreprocessor
     heads = ("sop_head",)

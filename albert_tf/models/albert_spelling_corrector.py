@@ -40,6 +40,8 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
     """
 
     name_of_task = "spelling-correction"
+    pipeline_tag = "text2text-generation"
+    summaries = ("replaces wrong characters", "纠正文本中的错别字")
     preprocessor_cls = AlbertTextClassifierPreprocessor
     monitor = "correction_f1"
     heads = ("masked_lm_head",)

@@ -56,6 +56,8 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
     """
 
     name_of_task = "summarization"
+    pipeline_tag = "summarization"
+    summaries = ("extracts the key sentences of a text", "抽取关键句作为摘要")
     preprocessor_cls = AlbertSummarizerPreprocessor
     monitor = "rouge_l"
     heads = ("sentence_head",)

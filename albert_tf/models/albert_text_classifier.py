@@ -74,6 +74,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     """
 
     name_of_task = "text-classification"
+    pipeline_tag = "text-classification"
+    summaries = ("classifies texts or pairs of texts", "文本或文本对分类")
     fields = ("text", "text_pair")
     optional_fields = ("text_pair",)
     preprocessor_cls = AlbertTextClassifierPreprocessor
@@ -309,6 +311,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
     # Hidden from `keras_hub.models.TextClassifier.from_preset`, see `Presets`.
     backbone_cls = None
     name_of_task = "multi-label"
+    summaries = ("gives a text any number of labels", "文本多标签分类")
     monitor = "micro_f1"
     takes_class_weight = False
     problem_type = "multi_label_classification"

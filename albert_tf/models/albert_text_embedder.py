@@ -59,6 +59,8 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     """
 
     name_of_task = "text-embedding"
+    pipeline_tag = "feature-extraction"
+    summaries = ("maps texts to vectors by meaning", "把文本映射为语义向量")
     fields = ("text", "text_pair")
     optional_fields = ("text_pair",)
     preprocessor_cls = AlbertTextClassifierPreprocessor

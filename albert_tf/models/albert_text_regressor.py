@@ -44,6 +44,8 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     """
 
     name_of_task = "regression"
+    pipeline_tag = "text-classification"
+    summaries = ("scores texts or pairs of texts", "文本或文本对打分")
     fields = ("text", "text_pair")
     optional_fields = ("text_pair",)
     preprocessor_cls = AlbertTextClassifierPreprocessor

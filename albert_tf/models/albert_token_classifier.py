@@ -73,6 +73,8 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     """
 
     name_of_task = "token-classification"
+    pipeline_tag = "token-classification"
+    summaries = ("finds the entities in a text", "识别文本中的命名实体")
     preprocessor_cls = AlbertTokenClassifierPreprocessor
     monitor = "f1"
     heads = ("token_classifier",)

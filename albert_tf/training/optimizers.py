@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf.layers.common import at_least_float32
 from albert_tf.layers.private_keras import adam_moments, variable_index
 from albert_tf_lite.errors import AlbertError
 
@@ -117,9 +118,7 @@ class Lamb(keras.optimizers.Lamb):
         index = variable_index(self, variable)
         momentum, velocity = adam_moments(self, variable)
         # At least float32 for sums of squares, as in the original.
-        dtype = keras.backend.result_type(
-            keras.backend.standardize_dtype(variable.dtype), "float32"
-        )
+        dtype = at_least_float32(keras.backend.standardize_dtype(variable.dtype))
         w, m, v = (ops.cast(x, dtype) for x in (variable, momentum, velocity))
         # TensorFlow's gradient of an embedding may be sparse. Reshaping makes it dense
         # and sums repeated rows.

@@ -24,8 +24,5 @@ def test_a_task_takes_the_precision_of_the_processor(
     )
     assert task.backbone.compute_dtype == dtype
     assert task.weights[0].dtype == "float32"
-
-
-def test_an_unknown_precision_is_named():
     with pytest.raises(ValueError, match="'auto' or one of .*'int3'"):
         precision.as_dtype("int3")

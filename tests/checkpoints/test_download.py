@@ -171,30 +171,20 @@ def test_no_answer_or_an_interrupted_one(server, release, tmp_path, failure):
     assert download_release("golden").is_dir()
 
 
-def assert_refused(server, cache, archive, error, message):
-    server.files[PATH] = archive
-    with pytest.raises(error, match=message) as found:
-        download_release("golden")
-    assert "golden" in str(found.value)
-    assert names(cache) == set()
-
-
-def test_other_weights_are_not_the_release(server, release, tmp_path, monkeypatch):
+def test_bad_archives_and_other_weights(server, release, tmp_path, monkeypatch):
     release = dataclasses.replace(release, index_sha256="0" * 64)
     monkeypatch.setitem(RELEASES, release.name, release)
-    message = "is not golden as it was released: it holds a checkpoint with another"
-    assert_refused(server, tmp_path, ARCHIVE, CheckpointError, message)
-
-
-BAD_ARCHIVES = (
-    (zipped({"a.txt": b"a"}), CheckpointError, "holds 0 TensorFlow checkpoints"),
-    (zipped(golden_files(CHECKPOINT[0], CONFIG)), FileNotFoundError, "does not exist"),
-)
-
-
-def test_bad_archives(server, release, tmp_path):
-    for case in BAD_ARCHIVES:
-        assert_refused(server, tmp_path, *case)
+    other = "is not golden as it was released: it holds a checkpoint with another"
+    for files, error, message in (
+        ({"a.txt": b"a"}, CheckpointError, "holds 0 TensorFlow checkpoints"),
+        (golden_files(CHECKPOINT[0], CONFIG), FileNotFoundError, "does not exist"),
+        (golden_files(), CheckpointError, other),
+    ):
+        server.files[PATH] = zipped(files)
+        with pytest.raises(error, match=message) as found:
+            download_release("golden")
+        assert "golden" in str(found.value)
+        assert names(tmp_path) == set()
 
 
 # === Archives ===

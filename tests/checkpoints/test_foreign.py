@@ -115,23 +115,17 @@ def test_the_backbone_loads_and_the_rest_is_listed(name, tmp_path):
     assert (report.other if name in HEADS else report.training_state) == sorted(more)
 
 
-def test_slots_and_heads_of_the_original_code_need_no_warning(tmp_path):
+def test_slots_heads_and_averages_in_place_of_weights_need_no_warning(tmp_path):
     more = {f"{x}/adam_m": y for x, y in weights_of("google_v2").items()}
     more |= zeros("output_weights", "output_weights/Adam", "cls/squad/output_weights")
     more |= zeros("global_step", "beta1_power", shape=())
-    backbone, messages = messages_of(
-        lambda: load_checkpoint(google(tmp_path, more, drop=["cls/pred"]))
-    )
-    assert_golden(backbone)
-    assert messages == []
-
-
-def test_averages_in_place_of_the_weights_are_loaded(tmp_path):
+    google(tmp_path / "slots", more, drop=["cls/pred"])
     tensors = {x: y - 1 for x, y in averages().items()}
-    write(tmp_path, tensors, config_of("google_v2"))
-    backbone, messages = messages_of(lambda: load_checkpoint(tmp_path))
-    assert_golden(backbone)
-    assert messages == []
+    write(tmp_path / "averages", tensors, config_of("google_v2"))
+    for name in ("slots", "averages"):
+        backbone, messages = messages_of(lambda: load_checkpoint(tmp_path / name))  # noqa: B023
+        assert_golden(backbone)
+        assert messages == []
 
 
 @pytest.mark.parametrize(

@@ -17,39 +17,19 @@ from checkpoint_files import (
 from albert_tf.models import AlbertPretrainer
 
 
-@pytest.fixture(scope="module", params=NAMES)
-def name(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def model(name):
-    return AlbertPretrainer.from_checkpoint(GOLDEN / name)
-
-
-@pytest.fixture(scope="module")
-def outputs(name, model):
-    intermediates = model.backbone.with_intermediates()
-    return intermediates(backbone_inputs(expected(name)))
-
-
-def test_final_outputs_and_heads(name, model):
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_of_the_heads_and_of_every_layer(name):
+    model, arrays = AlbertPretrainer.from_checkpoint(GOLDEN / name), expected(name)
     assert_golden(model.backbone, name)
     assert_golden_heads(model, name)
-    arrays, inputs = expected(name), model.backbone.input
-    pooled = keras.Model(inputs, model.backbone.pool(inputs))
-    assert_near(pooled(backbone_inputs(arrays)), arrays["pooled_output"])
-
-
-def test_every_layer(name, outputs):
-    arrays = expected(name)
+    inputs = backbone_inputs(arrays)
+    pool = keras.Model(model.backbone.input, model.backbone.pool(model.backbone.input))
+    assert_near(pool(inputs), arrays["pooled_output"])
     embedding = arrays["embedding_output"]
     if LAYOUT_OF[name] == "google":
         mapping = "bert/encoder/embedding_hidden_mapping_in"
-        tensors = weights_of(name)
-        embedding = (
-            embedding @ tensors[f"{mapping}/kernel"] + tensors[f"{mapping}/bias"]
-        )
-    states = [embedding, *arrays["layers"]]
-    for ours, theirs in zip(outputs["hidden_states"], states, strict=True):
+        kernel, bias = (weights_of(name)[f"{mapping}/{x}"] for x in ("kernel", "bias"))
+        embedding = embedding @ kernel + bias
+    states = model.backbone.with_intermediates()(inputs)["hidden_states"]
+    for ours, theirs in zip(states, [embedding, *arrays["layers"]], strict=True):
         assert_near(ours, theirs)

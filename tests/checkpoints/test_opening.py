@@ -118,6 +118,9 @@ def test_a_module_of_tf_hub_and_its_archive(tmp_path):
     for kind in ("gztar", "zip"):
         archive = shutil.make_archive(tmp_path / "module", kind, tmp_path / "a")
         assert_golden(load_checkpoint(archive))
+    convert_checkpoint(GOLDEN / "google_v2", tmp_path / "hf", "huggingface")
+    archive = shutil.make_archive(tmp_path / "hf", "zip", tmp_path / "hf")
+    assert_golden(load_checkpoint(archive))
 
 
 def test_files_in_half_precision(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.formats import Files
 from albert_tf.checkpoints.layout import (
     CheckpointError,
     exported_model_error,
@@ -24,69 +24,69 @@ FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _DAMAGE = (tf.errors.OpError, IndexError)
 
 
-class TensorFlowBundle(Checkpoint):
-    """A TF1 checkpoint, or a TF-Hub module, by its prefix or one of its files."""
+def find(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Return the prefixes of the checkpoints in a folder, or the latest one."""
+    # Not the files that macOS adds to archives, such as ._model.ckpt.index.
+    prefixes = sorted(_strip_ending(file) for file in folder.glob("[!.]*.index"))
+    if (latest := _latest(folder)) in prefixes:
+        prefixes = [latest]
+    return prefixes + [folder / "variables" / "variables"] * _is_module(folder)
 
-    layouts = (GOOGLE, ALBERT_ZH)
-    config_patterns = ("albert_config*.json", "bert_config*.json")
 
-    def __init__(self, path: pathlib.Path, config: Any = None) -> None:
-        self.path = prefix = _strip_ending(path)
-        self.folders = [prefix.parent]
-        module = prefix.parent.parent
-        if _is_module(module):
-            self.folders = [module / "assets", module, prefix.parent]
-        index = prefix.with_name(f"{prefix.name}.index")
-        if not index.is_file():
-            raise FileNotFoundError(
-                f"There is no checkpoint at {path}, and {index} does not exist. Pass "
-                "a directory, an archive, a prefix (such as albert_model.ckpt), a file "
-                "of a checkpoint, or the name of a release."
-            )
-        data = list(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-*-of-*"))
-        if not data:
-            raise FileNotFoundError(
-                f"{prefix}.data-00000-of-00001 does not exist. Put it beside {index}."
-            )
-        self.check_unchanged = change_check(index, *data)
-        self.release = find_release(index)
-        self._prefix = str(prefix)
-        with name_damage(index, *_DAMAGE):
-            # `load_checkpoint` prefers a folder of this name.
-            reader = tf.compat.v1.train.NewCheckpointReader(self._prefix)
-            shapes = self.file_shapes = reader.get_variable_to_shape_map()
-            self._dtypes = dtypes = reader.get_variable_to_dtype_map()
-        if "_CHECKPOINTABLE_OBJECT_GRAPH" in shapes and _is_module(module):
-            raise exported_model_error(
-                module, "a SavedModel, as for TensorFlow Serving"
-            )
-        expected = sum(math.prod(x) * dtypes[name].size for name, x in shapes.items())
-        if sum(file.stat().st_size for file in data) < expected:
-            raise CheckpointError(
-                f"{data[0]} is truncated or belongs to another checkpoint: expected "
-                f"{expected} bytes. Download or copy it again."
-            )
-        super().__init__(config)
+def open_files(path: pathlib.Path) -> Files:
+    """Open a TF1 checkpoint, or a TF-Hub module, by its prefix or one of its files."""
+    prefix = _strip_ending(path)
+    folders, module = [prefix.parent], prefix.parent.parent
+    if _is_module(module):
+        folders = [module / "assets", module, prefix.parent]
+    index = prefix.with_name(f"{prefix.name}.index")
+    if not index.is_file():
+        raise FileNotFoundError(
+            f"There is no checkpoint at {path}, and {index} does not exist. Pass "
+            "a directory, an archive, a prefix (such as albert_model.ckpt), a file "
+            "of a checkpoint, or the name of a release."
+        )
+    data = list(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-*-of-*"))
+    if not data:
+        raise FileNotFoundError(
+            f"{prefix}.data-00000-of-00001 does not exist. Put it beside {index}."
+        )
+    check_unchanged = change_check(index, *data)
+    with name_damage(index, *_DAMAGE):
+        # `load_checkpoint` prefers a folder of this name.
+        reader = tf.compat.v1.train.NewCheckpointReader(str(prefix))
+        shapes = reader.get_variable_to_shape_map()
+        dtypes = reader.get_variable_to_dtype_map()
+    if "_CHECKPOINTABLE_OBJECT_GRAPH" in shapes and _is_module(module):
+        raise exported_model_error(module, "a SavedModel, as for TensorFlow Serving")
+    expected = sum(math.prod(x) * dtypes[name].size for name, x in shapes.items())
+    if sum(file.stat().st_size for file in data) < expected:
+        raise CheckpointError(
+            f"{data[0]} is truncated or belongs to another checkpoint: expected "
+            f"{expected} bytes. Download or copy it again."
+        )
 
-    @classmethod
-    def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
-        """Return the prefixes of the checkpoints in a folder, or the latest one."""
-        # Not the files that macOS adds to archives, such as ._model.ckpt.index.
-        prefixes = sorted(_strip_ending(file) for file in folder.glob("[!.]*.index"))
-        if (latest := _latest(folder)) in prefixes:
-            prefixes = [latest]
-        return prefixes + [folder / "variables" / "variables"] * _is_module(folder)
-
-    def read_tensor(self, name: str) -> tf.Tensor:
-        """Read a tensor; TensorFlow compares its checksum."""
-        # The reader's `get_tensor` would copy it into an array of NumPy.
-        with name_damage(f"{self.path}.data-* ({name})", *_DAMAGE), tf.device("cpu"):
+    def read(name: str) -> tf.Tensor:
+        # TensorFlow compares the checksum. The reader's `get_tensor` would copy the
+        # tensor into an array of NumPy.
+        with name_damage(f"{prefix}.data-* ({name})", *_DAMAGE), tf.device("cpu"):
             return tf.raw_ops.RestoreV2(
-                prefix=self._prefix,
+                prefix=str(prefix),
                 tensor_names=[name],
                 shape_and_slices=[""],
-                dtypes=[self._dtypes[name]],
+                dtypes=[dtypes[name]],
             )[0]
+
+    return Files(
+        path=prefix,
+        folders=folders,
+        shapes=shapes,
+        read=read,
+        layouts=(GOOGLE, ALBERT_ZH),
+        check_unchanged=check_unchanged,
+        release=find_release(index),
+        config_patterns=("albert_config*.json", "bert_config*.json"),
+    )
 
 
 def _strip_ending(path: pathlib.Path) -> pathlib.Path:

@@ -1,26 +1,25 @@
 """Hugging Face directories: safetensors, or `pytorch_model.bin` read by torch."""
 
-import contextlib
 import functools
 import pathlib
 import pickle
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import (
     read_config,
     tokenizer_arguments,
     tokenizer_config,
 )
+from albert_tf.checkpoints.formats import Files
 from albert_tf.checkpoints.layout import CheckpointError, listed, name_damage
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.files import write_json
-from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.tokenizers import WordPieceTokenizer, load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.archives import check_zip
 from albert_tf_lite.changes import change_check
@@ -29,6 +28,7 @@ from albert_tf_lite.errors import import_extra
 WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
+_ADDED = "added_tokens.json"
 # Where transformers differs from the original code.
 _DEFAULTS = {"max_input_chars_per_word": 100}
 # Fields of a tokenizer_config.json by those of the normalizer in a tokenizer.json.
@@ -39,53 +39,62 @@ _NORMALIZER = {
 }
 
 
-class HuggingFaceFiles(Checkpoint):
-    """A model saved by transformers, by its file of weights."""
+def find(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Return the file of weights in a folder, in a list."""
+    # transformers also takes the first that exists.
+    files = (folder / name for name in (WEIGHTS, "pytorch_model.bin"))
+    return [file for file in files if file.exists()][:1]
 
-    layouts = (HUGGINGFACE,)
-    config_patterns = ("config.json",)
-    vocabulary_patterns = (*Checkpoint.vocabulary_patterns, _TOKENIZER)
 
-    def __init__(self, path: pathlib.Path, config: Any = None) -> None:
-        if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist.")
-        self.path, self.folders = path, [path.parent]
-        self._arrays = _load_by_torch(path) if path.suffix == ".bin" else {}
-        if self._arrays:
-            self.file_shapes = {x: list(y.shape) for x, y in self._arrays.items()}
-        else:
-            self.check_unchanged = change_check(path)
-            with self._open() as file:
-                names = file.keys()
-                self.file_shapes = {x: file.get_slice(x).get_shape() for x in names}
-        super().__init__(config)
+def open_files(path: pathlib.Path) -> Files:
+    """Open a model saved by transformers, by its file of weights."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    tokenizer = _TokenizerFiles(path.parent)
+    options: dict[str, Any] = {}
+    if path.suffix == ".bin":
+        arrays = _load_by_torch(path)
+        shapes = {name: list(x.shape) for name, x in arrays.items()}
+        options["read"] = arrays.__getitem__
+    else:
+        options["check_unchanged"] = change_check(path)
+        shapes = _from_file(
+            path, lambda x: {y: x.get_slice(y).get_shape() for y in [*x.keys()]}
+        )
+        options["read"] = lambda x: _from_file(path, lambda file: file.get_tensor(x))
+    return Files(
+        path=path,
+        folders=[path.parent],
+        shapes=shapes,
+        layouts=(HUGGINGFACE,),
+        config_patterns=("config.json",),
+        vocabulary_patterns=("vocab*.txt", "*.model", _TOKENIZER),
+        tokenizer_settings=tokenizer.settings,
+        load_tokenizer=tokenizer.load,
+        **options,
+    )
 
-    @contextlib.contextmanager
-    def _open(self) -> Iterator[Any]:
-        # Opened for each tensor, because an open file keeps what it has read in memory.
-        safetensors = import_extra("safetensors")
-        with (
-            name_damage(self.path, safetensors.SafetensorError, OSError),
-            safetensors.safe_open(self.path, "numpy") as file,
-        ):
-            yield file
 
-    def read_tensor(self, name: str) -> np.ndarray:
-        if self._arrays:
-            return self._arrays[name]
-        with self._open() as file:
-            return file.get_tensor(name)
+def _from_file(path: pathlib.Path, read: Callable[[Any], Any]) -> Any:
+    """Call `read` on a safetensors file."""
+    # Opened for each tensor, because an open file keeps what it has read in memory.
+    safetensors = import_extra("safetensors")
+    with (
+        name_damage(path, safetensors.SafetensorError, OSError),
+        safetensors.safe_open(path, "numpy") as file,
+    ):
+        return read(file)
 
-    @classmethod
-    def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
-        """Return the file of weights in a folder, in a list."""
-        # transformers also takes the first that exists.
-        files = (folder / name for name in (WEIGHTS, "pytorch_model.bin"))
-        return [file for file in files if file.exists()][:1]
 
-    @property
-    def tokenizer_settings(self) -> dict[str, Any]:
-        given, whole = self._tokenizer_config, self._tokenizer_json
+class _TokenizerFiles:
+    """The files of a tokenizer in a folder, read when they are needed."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+
+    def settings(self, config: dict[str, Any], source: str) -> dict[str, Any]:
+        """Return the arguments of the tokenizer; `config` is that of the model."""
+        given, whole = self._fields[_TOKENIZER_CONFIG], self._fields[_TOKENIZER]
         fields = dict(_DEFAULTS)
         fields |= {x: y for x, y in whole.get("model", {}).items() if x in _DEFAULTS}
         normalizer = whole.get("normalizer") or {}
@@ -93,39 +102,28 @@ class HuggingFaceFiles(Checkpoint):
         if "Bert" not in given.get("tokenizer_class", ""):
             names = _NORMALIZER.items()
             fields |= {y: normalizer[x] for x, y in names if x in normalizer}
-        fields |= given or self.config
+        fields |= given or config
         # transformers keeps them apart.
         fields.pop("added_tokens", None)
-        return tokenizer_arguments(fields, str(self.folders[0] / _TOKENIZER_CONFIG))
+        return tokenizer_arguments(fields, str(self.folder / _TOKENIZER_CONFIG))
 
     @functools.cached_property
-    def _tokenizer_config(self) -> dict[str, Any]:
-        return self._read(_TOKENIZER_CONFIG)
+    def _fields(self) -> dict[str, dict[str, Any]]:
+        paths = [self.folder / name for name in (_TOKENIZER, _TOKENIZER_CONFIG, _ADDED)]
+        return {x.name: read_config(x) if x.exists() else {} for x in paths}
 
-    @functools.cached_property
-    def _tokenizer_json(self) -> dict[str, Any]:
-        return self._read(_TOKENIZER)
-
-    def _read(self, name: str) -> dict[str, Any]:
-        path = self.folders[0] / name
-        return read_config(path) if path.exists() else {}
-
-    def find_tokenizer(
-        self, vocabulary: Any, settings: dict[str, Any]
-    ) -> TextTokenizer | None:
-        vocabulary = self.vocabulary if vocabulary is None else vocabulary
+    def load(self, vocabulary: Any, **settings: Any) -> TextTokenizer:
+        """Return the tokenizer of a vocabulary, with the added tokens of the folder."""
         if isinstance(vocabulary, pathlib.Path) and vocabulary.name == _TOKENIZER:
             # transformers 5 writes no other vocabulary.
             vocabulary = _word_pieces(vocabulary)
-        tokenizer = super().find_tokenizer(vocabulary, settings)
-        if tokenizer is None:
-            return None
+        tokenizer = load_tokenizer(vocabulary, **settings)
         is_pieces = not isinstance(tokenizer, WordPieceTokenizer)
-        if is_pieces and self._tokenizer_config.get("keep_accents"):
+        if is_pieces and self._fields[_TOKENIZER_CONFIG].get("keep_accents"):
             warnings.warn(
-                f"{self.folders[0] / _TOKENIZER_CONFIG} has keep_accents=true. Accents "
+                f"{self.folder / _TOKENIZER_CONFIG} has keep_accents=true. Accents "
                 "are stripped here, as in the original code.",
-                stacklevel=5,
+                stacklevel=4,
             )
         return self._with_added_tokens(tokenizer)
 
@@ -144,20 +142,20 @@ class HuggingFaceFiles(Checkpoint):
             changes = {"vocabulary": tokens, "added_tokens": names}
             return tokenizer.with_settings(**changes) if found else tokenizer
         warnings.warn(
-            f"{self.folders[0]} has added tokens {listed(list(names))}, with ids from "
+            f"{self.folder} has added tokens {listed(list(names))}, with ids from "
             f"{min(found)} on. They are read as ordinary text. Expected ids from "
             f"{tokenizer.vocabulary_size()} on, after those of a vocab.txt.",
-            stacklevel=6,
+            stacklevel=5,
         )
         return tokenizer
 
     def _added_tokens(self) -> dict[int, tuple[str, bool]]:
         """Return the added tokens by id, and whether they are found in any case."""
-        rows = self._tokenizer_json.get("added_tokens", [])
+        rows = self._fields[_TOKENIZER].get("added_tokens", [])
         found = {x["id"]: (x["content"], x.get("normalized", True)) for x in rows}
-        for token, number in self._read("added_tokens.json").items():
+        for token, number in self._fields[_ADDED].items():
             found.setdefault(number, (token, True))
-        rows = self._tokenizer_config.get("added_tokens_decoder", {})
+        rows = self._fields[_TOKENIZER_CONFIG].get("added_tokens_decoder", {})
         for number, x in rows.items():
             found[int(number)] = (x["content"], x.get("normalized", True))
         return found

@@ -14,17 +14,15 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
+from albert_tf.checkpoints.formats import Files
+from albert_tf.checkpoints.layout import CheckpointError, name_damage
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.checks import check_bytes
-from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.changes import unchanged
-from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import preset_files
 
 # Keras raises these for truncated and changed files, and for configs of any content.
@@ -36,93 +34,60 @@ _DAMAGE = (
 _COUNTS = ("num_layers", "num_groups", "num_inner_repetitions")
 
 
-class KerasModel(Checkpoint):
-    """A Keras model, `.keras` file or preset, of albert_tf or of KerasHub."""
+def find(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Return the folder if it is a preset, and the `.keras` files in it."""
+    is_preset = (folder / "config.json").exists() and (
+        (folder / "metadata.json").exists() or (folder / "task.json").exists()
+    )
+    return [folder] * is_preset + sorted(folder.glob("[!.]*.keras"))
 
-    def __init__(self, path: pathlib.Path | keras.Model, config: Any = None) -> None:
-        if isinstance(path, keras.Model):
-            self.path, self._model, self.folders = path.name, path, []
-        else:
-            self.path, self._model = path, _load(path)
-            self.folders = [path] if path.is_dir() else []
-        model = self._model
-        self._backbone = backbone = getattr(model, "backbone", model)
-        if isinstance(backbone, AlbertBackbone):
-            self.model = model
-            plan = plan_weights(self.find_layout(), model)
-            self._weights = {tensors.names[0]: weight for weight, tensors in plan}
-        elif isinstance(backbone, keras_hub.models.AlbertBackbone):
-            self.keras_hub_model = model
-            self._weights = {weight.path: weight for weight in model.weights}
-        else:
-            raise CheckpointError(
-                f"{self.path} is not an ALBERT but a {type(model).__name__}. "
-                "Expected an AlbertBackbone or a task of albert_tf or KerasHub."
-            )
-        self.file_shapes = {name: list(x.shape) for name, x in self._weights.items()}
-        super().__init__(config)
 
-    @classmethod
-    def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
-        is_preset = (folder / "config.json").exists() and (
-            (folder / "metadata.json").exists() or (folder / "task.json").exists()
+def open_files(path: pathlib.Path | keras.Model) -> Files:
+    """Open a Keras model, `.keras` file or preset, of albert_tf or of KerasHub."""
+    if isinstance(path, keras.Model):
+        name, model, folders = path.name, path, []
+    else:
+        name, model, folders = path, _load(path), [path] if path.is_dir() else []
+    backbone = getattr(model, "backbone", model)
+    config = backbone.get_config()
+    if isinstance(backbone, AlbertBackbone):
+        layout = own_layout(config)
+        plan = plan_weights(layout, model)
+        weights = {tensors.names[0]: weight for weight, tensors in plan}
+    elif isinstance(backbone, keras_hub.models.AlbertBackbone):
+        layout = KERASHUB
+        weights = {weight.path: weight for weight in model.weights}
+    else:
+        raise CheckpointError(
+            f"{name} is not an ALBERT but a {type(model).__name__}. "
+            "Expected an AlbertBackbone or a task of albert_tf or KerasHub."
         )
-        return [folder] * is_preset + sorted(folder.glob("[!.]*.keras"))
+    if hasattr(model, "pooling_mode"):
+        config["classifier_pooling"] = model.pooling_mode
+    return Files(
+        path=name,
+        folders=folders,
+        shapes={x: list(weight.shape) for x, weight in weights.items()},
+        read=lambda x: keras.ops.convert_to_tensor(weights[x]),
+        layouts=(layout,),
+        model=model,
+        config=config,
+        tokenizer=functools.cache(lambda: _tokenizer(model, folders)),
+    )
 
-    def find_layout(self) -> Layout:
-        return own_layout(self._backbone.get_config()) if self.model else KERASHUB
 
-    def find_config(self, config: Any) -> tuple[str, dict[str, Any]]:
-        if config is not None:
-            raise AlbertError(
-                f"{self.path} is a Keras model, which has its own config. Leave out "
-                f"`config=`. Received: {config}"
-            )
-        config = self._backbone.get_config()
-        if hasattr(self._model, "pooling_mode"):
-            config["classifier_pooling"] = self._model.pooling_mode
-        return f"the config of {self.path}", config
-
-    def read_tensor(self, name: str) -> Any:
-        return keras.ops.convert_to_tensor(self._weights[name])
-
-    def head_config(self, part: str) -> dict[str, Any]:
-        defaults = super().head_config(part).items()
-        return {name: getattr(self._model, name, x) for name, x in defaults}
-
-    @property
-    def tokenizer_settings(self) -> dict[str, Any]:
-        is_ours = isinstance(self._tokenizer, TextTokenizer)
-        return self._tokenizer.get_settings() if is_ours else {}
-
-    @property
-    def vocabulary(self) -> Any:
-        return super().vocabulary if self._tokenizer is None else self.path
-
-    def find_tokenizer(
-        self, vocabulary: Any, settings: dict[str, Any]
-    ) -> TextTokenizer | None:
-        tokenizer = self._tokenizer
-        if tokenizer is None or vocabulary is not None:
-            return super().find_tokenizer(vocabulary, settings)
-        if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
-            return SentencePieceTokenizer(tokenizer.proto, **settings)
-        return tokenizer.with_settings(**settings)
-
-    @functools.cached_property
-    def _tokenizer(self) -> Any:
-        preprocessor = getattr(self._model, "preprocessor", None)
-        if preprocessor is not None:
-            return preprocessor.tokenizer
-        for folder in self.folders:
-            config = folder / "tokenizer.json"
-            if config.exists():
-                # KerasHub's `from_preset` refuses tokenizers of another backbone.
-                fields = read_config(config)
-                tokenizer = keras.saving.deserialize_keras_object(fields)
-                tokenizer.load_preset_assets(str(folder))
-                return tokenizer
-        return None
+def _tokenizer(model: Any, folders: list[pathlib.Path]) -> Any:
+    """Return the tokenizer of a model, or the one beside a preset of a backbone."""
+    tokenizer = None
+    if getattr(model, "preprocessor", None) is not None:
+        tokenizer = model.preprocessor.tokenizer
+    elif folders and (file := folders[0] / "tokenizer.json").exists():
+        # KerasHub's `from_preset` refuses tokenizers of another backbone.
+        tokenizer = keras.saving.deserialize_keras_object(read_config(file))
+        tokenizer.load_preset_assets(str(folders[0]))
+    if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
+        return SentencePieceTokenizer(tokenizer.proto)
+    return tokenizer
 
 
 def _load(path: pathlib.Path) -> keras.Model:
@@ -164,18 +129,13 @@ def _load(path: pathlib.Path) -> keras.Model:
 
 def _check_layers(fields: Any, path: pathlib.Path) -> None:
     """Raise if a config of Keras has more layers than Keras can build."""
-    left = [fields]
-    while left:
-        part = left.pop()
-        values = part.values() if isinstance(part, dict) else part
-        left += [x for x in values if isinstance(x, (dict, list))]
-        for name in _COUNTS if isinstance(part, dict) else ():
-            value = part.get(name)
-            if isinstance(value, (int, float)) and value > MOST_BLOCKS:
-                raise CheckpointError(
-                    f"The config in {path} has {name}={value:g}. Expected at most "
-                    f"{MOST_BLOCKS}."
-                )
+    for names, value in keras.tree.flatten_with_path(fields):
+        is_count = names[-1:] and names[-1] in _COUNTS
+        if is_count and isinstance(value, (int, float)) and value > MOST_BLOCKS:
+            raise CheckpointError(
+                f"The config in {path} has {names[-1]}={value:g}. Expected at most "
+                f"{MOST_BLOCKS}."
+            )
 
 
 def _stored_numbers(file: Any, path: pathlib.Path) -> int:
