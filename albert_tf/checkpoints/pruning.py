@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.preprocessing.words import CHINESE
+from albert_tf.layers.whole_word_mask_generator import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.checks import check_vocabulary
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer

@@ -5,6 +5,7 @@ from albert_tf.layers.encoder_block import EncoderBlock
 from albert_tf.layers.factorized_embedding import FactorizedEmbedding, TokenEmbedding
 from albert_tf.layers.feed_forward_block import FeedForwardBlock
 from albert_tf.layers.masked_lm_head import MaskedLMHead
+from albert_tf.layers.whole_word_mask_generator import WholeWordMaskGenerator
 
 __all__ = [
     "AttentionBlock",
@@ -13,4 +14,5 @@ __all__ = [
     "FeedForwardBlock",
     "MaskedLMHead",
     "TokenEmbedding",
+    "WholeWordMaskGenerator",
 ]

@@ -1,5 +1,6 @@
 """Masks of n-grams of whole words, for masked language modelling."""
 
+import math
 import random
 import re
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,13 @@ from albert_tf_lite.errors import AlbertError
 # `get_new_segment` of albert_zh's `create_pretraining_data.py` marks these by `##`.
 CHINESE = re.compile("[\u4e00-\u9fa5]")
 _MARKED = re.compile(f"##{CHINESE.pattern}")
+# ALBERT's settings. For the default of the length see `mask_settings`.
+MASK_DEFAULTS: dict[str, Any] = {
+    "mask_selection_rate": 0.15,
+    "mask_selection_length": None,
+    "ngram": 3,
+    "marked_labels": False,
+}
 # Room for the draws of one call between the seeds of two.
 _DRAWS = 16
 
@@ -59,6 +67,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             each call draws one.
         progress: optional float from 0 to 1, the share of the training that is done:
             the rate changes linearly with it. By default 1.
+        most: optional int, a smaller `mask_selection_length` for this call.
 
     Returns:
         A dict of `token_ids` [batch, time], masked, and `mask_positions`, `mask_ids`
@@ -178,7 +187,9 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         word_starts: Tensor | None = None,
         seed: Any = None,
         progress: Tensor | float = 1.0,
+        most: int | None = None,
     ) -> dict[str, Tensor]:
+        length = min(self.mask_selection_length, most or self.mask_selection_length)
         token_ids = ops.cast(token_ids, "int32")
         if word_starts is None or not self.whole_word:
             word_starts = ops.ones_like(token_ids)
@@ -191,11 +202,10 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         ngrams = cut_into_ngrams(selectable, word_starts, self.ngram, draws)
         first, last = np.broadcast_to(self.mask_selection_rate, 2).tolist()
         rate = first + (last - first) * progress
-        chosen = _choose_tokens(ngrams, rate, self.mask_selection_length, draws)
+        chosen = _choose_tokens(ngrams, rate, length, draws)
         labels = token_ids
         if self.inner_label_ids is not None:
             labels = _inner_labels(token_ids, word_starts, self.inner_label_ids)
-        length = self.mask_selection_length
         # A sequence may be shorter than the predictions.
         padding = [[0, 0], [0, length]]
         positions, is_chosen = positions_of(ops.pad(chosen, padding), length)
@@ -352,6 +362,20 @@ def _row_counts(numbers: Tensor, limit: Tensor | int) -> Tensor:
 def _shifted(values: Tensor) -> Tensor:
     """Return the value of the token before, 0 for the first."""
     return ops.pad(values, [[0, 0], [1, 0]])[:, :-1]
+
+
+def mask_settings(sequence_length: int, **given: Any) -> dict[str, Any]:
+    """Return arguments of `WholeWordMaskGenerator.for_tokenizer`: given or defaults.
+
+    The default maximum of predictions is a quarter more than the rate.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = {**MASK_DEFAULTS, **given}
+    if settings["mask_selection_length"] is None:
+        rate = np.max(settings["mask_selection_rate"])
+        rate = min(1.25 * rate, 1.0)
+        settings["mask_selection_length"] = math.ceil(rate * sequence_length)
+    return settings
 
 
 def check_has_mask(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:

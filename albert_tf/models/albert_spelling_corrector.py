@@ -13,7 +13,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import as_string_tensor, check_count
-from albert_tf.preprocessing.words import CHINESE
+from albert_tf.layers.whole_word_mask_generator import CHINESE
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
 

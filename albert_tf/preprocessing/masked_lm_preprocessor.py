@@ -7,23 +7,28 @@ import keras
 import keras_hub
 import tensorflow as tf
 
-from albert_tf.preprocessing.masked_features import (
-    mask_settings,
-    masked_features,
-    unpacked_masks,
-)
-from albert_tf.preprocessing.masking import (
+from albert_tf.layers.whole_word_mask_generator import (
     WholeWordMaskGenerator,
     check_has_mask,
-    positions_of,
+    label_tokens,
+    mask_settings,
 )
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor,
     in_batch,
 )
 from albert_tf.preprocessing.texts import Texts, as_segments
-from albert_tf.preprocessing.words import label_tokens, tokens_that_begin_words
+from albert_tf.preprocessing.words import tokens_that_begin_words
 from albert_tf.tokenizers.text_tokenizer import join_parts
+
+# Numbers of predictions are rounded up, because JAX compiles each shape.
+PREDICTIONS_STEP = 8
+# Masks of the preprocessor, with their types.
+_MASKS = {
+    "mask_positions": tf.int32,
+    "mask_ids": tf.int32,
+    "mask_weights": tf.float32,
+}
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -98,13 +103,15 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
     @property
     def label_tokens(self) -> list[int] | None:
         """The token of each label; `None` without marked labels."""
-        return label_tokens(self.tokenizer) if self.marked_labels else None
+        if not self.marked_labels or self.tokenizer is None:
+            return None
+        return label_tokens(self.tokenizer.get_vocabulary())
 
     def call(self, x, y=None, sample_weight=None):
         if not isinstance(x, dict):
-            return unpacked_masks(in_batch(self._with_masks, self.parts(x)))
+            return _unpacked(in_batch(self._with_masks, self.parts(x)))
         if "mask_positions" not in x:
-            return unpacked_masks(self._with_masks(x))
+            return _unpacked(self._with_masks(x))
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
     def features(self, x):
@@ -122,7 +129,10 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         is_mask = tf.equal(features["token_ids"], self.tokenizer.mask_token_id)
         counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=-1)
         most = tf.maximum(tf.reduce_max(counts), 1)
-        return {**features, "mask_positions": positions_of(is_mask, most)[0]}
+        # `top_k` returns equal values in text order.
+        positions = tf.math.top_k(tf.cast(is_mask, tf.float32), most).indices
+        positions *= tf.sequence_mask(counts, most, tf.int32)
+        return {**features, "mask_positions": positions}
 
     def masked(
         self,
@@ -144,7 +154,18 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             The features of a call, the labels int32 [batch, masks], and their weights
             float32 [batch, masks] with the mean 1.
         """
-        return masked_features(self._with_masks(x, word_starts, seed), sample_weight)
+        batch = self._with_masks(x, word_starts, seed)
+        weights = batch["mask_weights"]
+        used = tf.reduce_max(tf.reduce_sum(tf.cast(weights, tf.int32), axis=1))
+        step = PREDICTIONS_STEP
+        columns = tf.maximum((used + step - 1) // step, 1) * step
+        batch |= {name: batch[name][:, :columns] for name in _MASKS}
+        weights = batch["mask_weights"]
+        if sample_weight is not None:
+            weights *= tf.cast(sample_weight, weights.dtype)[:, tf.newaxis]
+        # So that Keras' mean over all places is that over the predictions.
+        weights /= tf.maximum(tf.reduce_mean(weights), 1e-6)
+        return _unpacked({**batch, "mask_weights": weights})
 
     def _with_masks(self, x, word_starts=None, seed=None):
         if isinstance(x, dict):
@@ -153,9 +174,25 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             features = self.packer.pad(*self.pack(x))
             shape = tf.shape(features["token_ids"], tf.int64)
             word_starts = self.word_starts(x).to_tensor(1, shape=shape)
-        # `__call__` would convert the tensors for Keras' backend.
-        masks = self._masks.call(features["token_ids"], word_starts, seed)
-        return {**features, **masks}
+        if word_starts is None:
+            word_starts = tf.ones_like(features["token_ids"])
+        inputs = features["token_ids"], word_starts, *([] if seed is None else [seed])
+        return {**features, **self._draw(*inputs)}
+
+    def _draw(self, *inputs):
+        """Draw masks in `tf.data` on every backend of Keras."""
+        if keras.backend.backend() == "tensorflow":
+            # `__call__` would convert the tensors for Keras' backend.
+            return self._masks.call(*inputs)
+
+        def draw(*inputs):
+            masked = self._masks.call(*inputs)
+            return [keras.ops.convert_to_numpy(masked[name]) for name in types]
+
+        types = {"token_ids": tf.int32, **_MASKS}
+        drawn = tf.numpy_function(draw, inputs, [*types.values()])
+        drawn = [tf.ensure_shape(x, [None, None]) for x in drawn]
+        return dict(zip(types, drawn, strict=True))
 
     def word_starts(self, x: Texts) -> tf.RaggedTensor:
         """Return 1 where a word begins, int32 [examples, (tokens)], packed like ids."""
@@ -205,3 +242,10 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         other = super().with_tokenizer(tokenizer)
         other.segmenter = self.segmenter
         return other
+
+
+def _unpacked(batch):
+    """Return the features, labels and weights of features and their masks."""
+    inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
+    features = {name: batch[name] for name in inputs}
+    return features, batch["mask_ids"], batch["mask_weights"]

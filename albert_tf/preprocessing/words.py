@@ -1,17 +1,11 @@
 """Words of a segmenter: the tokens that begin them, and labels of those within."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Sequence
 
-import keras_hub
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
-
-# `get_new_segment` of albert_zh's `create_pretraining_data.py` marks these by `##`.
-CHINESE = re.compile("[\u4e00-\u9fa5]")
-_MARKED = re.compile(f"##{CHINESE.pattern}")
 
 
 def word_boundaries(text: str, segmenter: Callable[[str], Iterable[str]]) -> np.ndarray:
@@ -71,36 +65,3 @@ def tokens_that_begin_words(
     begins = np.searchsorted(cuts, starts + offset, side="right") > before
     begins[0] = True
     return begins
-
-
-def marked_label_ids(
-    tokenizer: keras_hub.tokenizers.Tokenizer | None,
-) -> list[int] | None:
-    """Return the label of each token within a word; `None` without `##` labels.
-
-    A Chinese character has the label `##` and the character where the vocabulary has
-    it. -1 is for tokens that are their own label and begin words of such.
-    """
-    tokens = tokenizer.get_vocabulary() if tokenizer is not None else []
-    if not any(map(_MARKED.fullmatch, tokens)):
-        return None
-    ids = {token: number for number, token in enumerate(tokens)}
-    return [
-        ids.get(f"##{token}", number) if CHINESE.fullmatch(token) else -1
-        for number, token in enumerate(tokens)
-    ]
-
-
-def label_tokens(tokenizer: keras_hub.tokenizers.Tokenizer | None) -> list[int] | None:
-    """Return the token of each label; `None` without `##` labels.
-
-    Tokenizers never return `##` and a Chinese character: each is a token alone.
-    """
-    labels = marked_label_ids(tokenizer)
-    if labels is None:
-        return None
-    plain = list(range(len(labels)))
-    for token, label in enumerate(labels):
-        if label >= 0:
-            plain[label] = token
-    return plain

@@ -14,6 +14,14 @@ import numpy as np
 from albert_tf.files import complete_directory, write_json
 from albert_tf_lite.errors import AlbertError
 
+# The second segment by label, drawn with equal probability: "next" follows the first,
+# "previous" precedes it, "other" is from another document.
+ORDERS = {
+    "sop": ("next", "previous"),  # ALBERT
+    "nsp": ("next", "other"),  # BERT
+    "three_way": ("next", "previous", "other"),  # StructBERT
+    "none": (),  # RoBERTa: one segment without a label
+}
 MANIFEST = "manifest.json"
 CHECKSUMS = "checksums.json"
 SHARDS = f"pretrain-*-{16 * '[0-9a-f]'}"

@@ -6,9 +6,12 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from albert_tf.layers.whole_word_mask_generator import (
+    _Draws,
+    cut_into_ngrams,
+    label_tokens,
+)
 from albert_tf.preprocessing import WholeWordMaskGenerator
-from albert_tf.preprocessing.masking import cut_into_ngrams
-from albert_tf.preprocessing.words import label_tokens
 from albert_tf.tokenizers import WordPieceTokenizer
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -102,7 +105,8 @@ def test_lengths_rate_and_replacements_are_those_of_the_paper():
         seed = tf.constant([part, 7])
         output = masks(ids, starts, seed)
         chosen = predicted(output, ids.shape)
-        cut = tf.unstack(tf.random.split(seed, 3))[0]
+        # The first draw of a call.
+        cut = _Draws(tf.cast(seed, tf.int64))
         ngrams = cut_into_ngrams(tf.ones(ids.shape, bool), starts, 3, cut).numpy()
         numbers = ngrams + 2048 * np.arange(128)[:, None]
         lengths = np.bincount(numbers[chosen & starts])
@@ -170,5 +174,5 @@ def test_marked_labels_of_albert_zh():
         seen |= set(there.tolist())
     assert seen == set(range(len(expected)))
     # Converted back, no piece of a Latin word loses its marker.
-    plain_ids = np.array(label_tokens(tokenizer))
+    plain_ids = np.array(label_tokens(tokens))
     assert plain_ids[expected].tolist() == ids[0].tolist()

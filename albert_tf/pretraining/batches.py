@@ -1,0 +1,337 @@
+"""Batches of records in NumPy: which sequences, in which order, with which segments.
+
+They depend on the records, the settings and the number of the batch only, so that a
+training resumes exactly, and not on the backend of Keras.
+"""
+
+import collections
+import concurrent.futures
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+
+from albert_tf.pretraining.dataset import SPECIAL, PretrainingRecords
+from albert_tf.pretraining.records import ORDERS
+from albert_tf_lite.errors import AlbertError
+
+# Sequences are padded to these lengths, because XLA compiles a program for each.
+WIDTHS = (32, 64, 96, 128, 256, 512)
+# Within windows of this many batches, sequences are sorted by length.
+SORTED_BATCHES = 16
+# How often a segment of another document is drawn for a sequence of the same.
+DRAWS = 8
+
+
+class Plan:
+    """Padded length and sequences of each call, an int array [steps, sequences].
+
+    A call of the device trains on several batches of one padded length. An epoch groups
+    sequences of similar lengths in random order, and has each once, or as often as its
+    weight on average.
+
+    Args:
+        lengths: int array [sequences], with special tokens.
+        longest: int. Maximum of the lengths.
+        batch_tokens: int. Tokens per batch, padding included.
+        steps_per_call: int. Batches per call.
+        seed: int.
+        multiple: int. Sequences per batch are a multiple of it, for several hosts.
+        weights: optional float array [sequences].
+    """
+
+    def __init__(
+        self,
+        lengths: np.ndarray,
+        longest: int,
+        batch_tokens: int,
+        steps_per_call: int = 1,
+        seed: int = 0,
+        multiple: int = 1,
+        weights: np.ndarray | None = None,
+    ):
+        self.widths = [*(x for x in WIDTHS if x < longest), longest]
+        self.lengths, self.weights = lengths, weights
+        self.seed = seed
+        self.shapes = [
+            (steps_per_call, max(batch_tokens // x // multiple, 1) * multiple)
+            for x in self.widths
+        ]
+        self.buckets = np.searchsorted(self.widths, lengths)
+        self.epoch = functools.lru_cache(1)(self._epoch)
+        self.calls_per_epoch = len(self.epoch(0))
+        if not self.calls_per_epoch:
+            raise AlbertError(
+                f"{len(lengths)} sequences are too few for {steps_per_call} steps of "
+                f"{batch_tokens} tokens. Use a smaller --batch-tokens or more text."
+            )
+
+    def __getitem__(self, call: int) -> tuple[int, np.ndarray]:
+        epoch, number = divmod(call, self.calls_per_epoch)
+        return self.epoch(epoch)[number]
+
+    def _epoch(self, number: int) -> list[tuple[int, np.ndarray]]:
+        random = np.random.default_rng((self.seed, number))
+        drawn = np.arange(len(self.lengths))
+        if self.weights is not None:
+            counts = np.floor(self.weights + random.random(len(drawn)))
+            drawn = np.repeat(drawn, counts.astype("int64"))
+        calls, rest = [], np.empty(0, "int64")
+        for bucket, width in enumerate(self.widths):
+            own = random.permutation(drawn[self.buckets[drawn] == bucket])
+            steps, size = self.shapes[bucket]
+            window = np.arange(len(own)) // (size * SORTED_BATCHES)
+            own = own[np.lexsort((self.lengths[own], window))]
+            # The rest of a bucket is padded to the length of the next.
+            rows = np.concatenate([rest, own])
+            used = len(rows) // (steps * size) * (steps * size)
+            # Neighbours in length share a batch, and its call has others.
+            batches = random.permutation(rows[:used].reshape(-1, size))
+            calls += [(width, x) for x in batches.reshape(-1, steps, size)]
+            rest = rows[used:]
+        return [calls[i] for i in random.permutation(len(calls))]
+
+    def in_order(self) -> list[tuple[int, np.ndarray]]:
+        """Return calls of one batch with each sequence once, from short to long."""
+        calls = []
+        for bucket, width in enumerate(self.widths):
+            own = np.flatnonzero(self.buckets == bucket)
+            size = self.shapes[bucket][1]
+            parts = np.split(own, range(size, len(own), size))
+            calls += [(width, x[None]) for x in parts if len(x)]
+        return calls
+
+
+class PretrainingBatches:
+    """Batches of records as `PretrainingModel` takes them.
+
+    Args:
+        records: a `PretrainingRecords`.
+        batch_tokens: int. Tokens per batch, padding included.
+        seed: int, of the order of sequences and segments, and of the masks.
+        steps_per_call: int. Batches per item.
+        steps: optional int. The number of steps of the training, in which the rate of
+            the masks changes to its last value.
+        hosts, host: ints. Number of processes that share each batch, and the index of
+            this one.
+        training: bool. `False` for each sequence once, with the same segments and masks
+            each time.
+
+    Returns:
+        By index a dict of arrays [steps, sequences, ...] and [steps]; see `draw`.
+    """
+
+    def __init__(
+        self,
+        records: PretrainingRecords,
+        batch_tokens: int,
+        seed: int = 0,
+        steps_per_call: int = 1,
+        steps: int | None = None,
+        hosts: int = 1,
+        host: int = 0,
+        training: bool = True,
+    ):
+        self.records, self.seed, self.steps = records, seed, steps
+        self.hosts, self.host, self.training = hosts, host, training
+        segments = np.where(records.second_starts < records.lengths, 3, 2)
+        lengths = np.minimum(records.lengths + segments, records.sequence_length)
+        self.steps_per_call = steps_per_call if training else 1
+        self.plan = Plan(
+            lengths,
+            records.sequence_length,
+            batch_tokens,
+            self.steps_per_call,
+            seed,
+            hosts,
+        )
+        self._fixed = None if training else self.plan.in_order()
+        # TensorFlow takes batches of any length.
+        self._trims = keras.backend.backend() == "tensorflow" and hosts == 1
+
+    def __len__(self) -> int:
+        """Return the number of items per epoch."""
+        return len(self._fixed or self.plan.epoch(0))
+
+    def __getitem__(self, call: int) -> dict[str, np.ndarray]:
+        width, rows = self._fixed[call] if self._fixed else self.plan[call]
+        count, size = rows.shape
+        wanted = self.plan.shapes[self.plan.widths.index(width)][1]
+        # The last batch of a length has sequences of weight 0.
+        rows = np.pad(rows, [(0, 0), (0, wanted - size)], mode="edge")
+        weights = np.repeat([np.arange(wanted) < size], count, axis=0)
+        rows, weights = (x[:, self.host :: self.hosts] for x in (rows, weights))
+        if self._trims:
+            width = min(-(-int(self.plan.lengths[rows].max()) // 4) * 4, width)
+        random = np.random.default_rng((self.seed, call, self.host))
+        batch = draw(self.records, rows.reshape(-1), width, random)
+        batch = {x: y.reshape(*rows.shape, *y.shape[1:]) for x, y in batch.items()}
+        steps = call * count + np.arange(count)
+        progress = np.ones(count) if self.steps is None else steps / self.steps
+        return {
+            **batch,
+            "weights": weights.astype("float32"),
+            "seed": np.stack([np.full(count, self.seed), steps], 1).astype("int32"),
+            "progress": np.minimum(progress, 1.0).astype("float32"),
+        }
+
+
+def draw(
+    records: PretrainingRecords,
+    rows: np.ndarray,
+    width: int,
+    random: np.random.Generator,
+) -> dict[str, np.ndarray]:
+    """Return sequences with their segments in an order drawn for each.
+
+    Returns:
+        A dict of `token_ids` [rows, width] with special tokens and padding,
+        `word_starts` (bool) of the same shape, `lengths` and `second_starts` [rows]
+        (the place of the second segment, or the length), `labels`, the class of the
+        order, `has_order` (float, 0 for one segment), and for masked records
+        `mask_positions`, `mask_ids` and `mask_weights` [rows, masks].
+    """
+    first, second, labels = draw_segments(records, rows, width, random)
+    place = np.arange(width)
+    sep = 1 + first[2][:, None]
+    has_two = second[2] > 0
+    end = sep + np.where(has_two, 1 + second[2], 0)[:, None]
+    in_first = (place > 0) & (place < sep)
+    in_second = (place > sep) & (place < end)
+    shape, arrays = in_first.shape, {}
+    for name, fill in (("token_ids", records.tokens["pad"]), ("word_starts", 0)):
+        values = np.full(shape, fill, records.shards[0][name].dtype)
+        for segment, inside, start in (
+            (first, in_first, 1),
+            (second, in_second, sep + 1),
+        ):
+            index = segment[1][:, None] + place - start
+            values[inside] = records.take(name, segment[0], index, inside)
+        arrays[name] = values
+    token_ids = arrays["token_ids"]
+    token_ids[:, 0] = records.tokens["cls"]
+    token_ids[(place == sep) | (place == end)] = records.tokens["sep"]
+    arrays |= {
+        "lengths": (end[:, 0] + 1).astype("int32"),
+        "second_starts": (sep[:, 0] + 1).astype("int32"),
+        "labels": labels.astype("int32"),
+        "has_order": has_two.astype("float32"),
+    }
+    if records.is_masked:
+        arrays |= _stored_masks(records, rows)
+    return arrays
+
+
+def draw_segments(
+    records: PretrainingRecords,
+    rows: np.ndarray,
+    width: int,
+    random: np.random.Generator,
+) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
+    """Return shard, start and length of both segments of each row, and the labels."""
+    shard, start = records.shard[rows], records.starts[rows]
+    middle, length = records.second_starts[rows], records.lengths[rows]
+    first = [shard, start, middle]
+    second = [shard, start + middle, length - middle]
+    kinds = ORDERS[records.order]
+    if "labels" in records.shards[0] or not kinds:
+        return first, second, records.labels[rows]
+    labels = random.integers(len(kinds), size=len(rows))
+    labels[second[2] == 0] = 0
+    if "other" in kinds:
+        is_other = labels == kinds.index("other")
+        others = random.integers(len(records), size=(DRAWS, len(rows)))
+        # The first of several that is of another document, else the next segment.
+        is_far = records.shard[others] != shard
+        is_far |= records.documents[others] != records.documents[rows]
+        others = others[is_far.argmax(axis=0), np.arange(len(rows))]
+        labels[is_other & ~is_far.any(axis=0)] = 0
+        is_other &= is_far.any(axis=0)
+        offset = records.second_starts[others]
+        # A sequence of one segment is that segment.
+        offset = np.where(offset < records.lengths[others], offset, 0)
+        found = (
+            records.shard[others],
+            records.starts[others] + offset,
+            np.minimum(records.lengths[others] - offset, width - SPECIAL - middle),
+        )
+        second = [np.where(is_other, x, y) for x, y in zip(found, second, strict=True)]
+    if "previous" in kinds:
+        swaps = labels == kinds.index("previous")
+        pairs = list(zip(first, second, strict=True))
+        first = [np.where(swaps, y, x) for x, y in pairs]
+        second = [np.where(swaps, x, y) for x, y in pairs]
+    return first, second, labels
+
+
+def _stored_masks(records, rows):
+    """Return the masks that records hold, [rows, masks]."""
+    counts, starts = (x[rows] for x in records.masks_of_sequences)
+    columns = np.arange(records.masks_of_sequences[0].max())
+    inside = columns < counts[:, None]
+    index, arrays = starts[:, None] + columns, {}
+    for name in ("mask_positions", "mask_ids"):
+        arrays[name] = np.zeros(inside.shape, "int32")
+        arrays[name][inside] = records.take(name, records.shard[rows], index, inside)
+    return {**arrays, "mask_weights": inside.astype("float32")}
+
+
+# === For Keras ===
+
+
+def training_data(batches: Any, first: int, count: int) -> Any:
+    """Return items of batches from the `first` on as the `x` of `keras.Model.fit`."""
+    calls = range(first, first + count)
+    if keras.backend.backend() != "tensorflow":
+        return ((x,) for x in prepared(batches.__getitem__, calls))
+    return _dataset(lambda: map(batches.__getitem__, calls), batches[first])
+
+
+def evaluation_data(batches: Any) -> Any:
+    """Return all items as the `x` of `keras.Model.evaluate`, to be read repeatedly."""
+    if keras.backend.backend() != "tensorflow":
+        return _Sequence(batches)
+    return _dataset(lambda: map(batches.__getitem__, range(len(batches))), batches[0])
+
+
+def prepared(function: Callable[[int], Any], calls: Iterable[int]) -> Iterator[Any]:
+    """Yield the results of a function, the next two of which a thread prepares."""
+    calls = iter(calls)
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        waiting = collections.deque(
+            thread.submit(function, x) for x in itertools.islice(calls, 2)
+        )
+        while waiting:
+            result = waiting.popleft().result()
+            waiting.extend(
+                thread.submit(function, x) for x in itertools.islice(calls, 1)
+            )
+            yield result
+
+
+class _Sequence(keras.utils.PyDataset):
+    """Batches that Keras reads once per evaluation."""
+
+    def __init__(self, batches: Any):
+        super().__init__()
+        self._batches = batches
+
+    def __len__(self):
+        return len(self._batches)
+
+    def __getitem__(self, number):
+        return (self._batches[number],)
+
+
+def _dataset(items: Callable[[], Iterable[Any]], example: dict[str, Any]) -> Any:
+    """Return a `tf.data.Dataset`, because Keras' would fix the length of the first."""
+    import tensorflow as tf
+
+    spec = {
+        name: tf.TensorSpec([len(x), *[None] * (x.ndim - 1)], x.dtype)
+        for name, x in example.items()
+    }
+    return tf.data.Dataset.from_generator(items, output_signature=spec).prefetch(2)

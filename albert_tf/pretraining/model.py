@@ -1,0 +1,202 @@
+"""The model that learns from records: masks, network and losses in one step."""
+
+import math
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.layers import MaskedLMHead, WholeWordMaskGenerator
+from albert_tf.layers.common import Tensor, at_least_float32, dense
+
+MASKS = ("mask_positions", "mask_ids", "mask_weights")
+# Predictions per sequence beyond a quarter more than the rate: short sequences would
+# else never mask a long word.
+MORE_MASKS = 8
+
+
+def build_network(backbone: AlbertBackbone, num_sop_classes: int = 2) -> keras.Model:
+    """Return the network of `AlbertPretrainer`, which needs TensorFlow, on any backend.
+
+    Its variables have the paths of those of `AlbertPretrainer`.
+
+    Args:
+        backbone: an `AlbertBackbone`.
+        num_sop_classes: int. Classes of sentence order; 0 for no such head.
+
+    Returns:
+        A `keras.Model` of `mlm_logits` and `sop_logits`.
+    """
+    head = MaskedLMHead(
+        backbone.embedding,
+        activation=backbone.activation,
+        dtype=backbone.dtype_policy,
+        name="mlm_logits",
+    )
+    positions = keras.Input((None,), dtype="int32", name="mask_positions")
+    hidden = backbone(backbone.input)
+    outputs = {"mlm_logits": head(hidden["sequence_output"], positions)}
+    if num_sop_classes:
+        dtype = at_least_float32(backbone.compute_dtype)
+        sop_head = dense(num_sop_classes, dtype=dtype, name="sop_logits")
+        outputs["sop_logits"] = sop_head(hidden["pooled_output"])
+    return keras.Model({**backbone.input, "mask_positions": positions}, outputs)
+
+
+def weighted_losses(
+    logits: Tensor, labels: Tensor, weights: Tensor, name: str
+) -> dict[str, Tensor]:
+    """Return the mean cross-entropy and accuracy of logits, and the sum of weights."""
+    logits = ops.cast(logits, "float32")
+    losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    is_right = ops.cast(ops.argmax(logits, axis=-1) == labels, "float32")
+    total = ops.maximum(ops.sum(weights), 1e-6)
+    return {
+        f"{name}_loss": ops.sum(weights * losses) / total,
+        f"{name}_accuracy": ops.sum(weights * is_right) / total,
+        f"{name}_count": ops.sum(weights),
+    }
+
+
+class StepModel(keras.Model):
+    """Base class of models whose call returns losses, and whose batches are stacked.
+
+    A call takes the dict of a batch and returns `<name>_loss`, `<name>_accuracy` and
+    `<name>_count` of each of `heads`, scalars. An item of the data has the batches of
+    several steps, along a first axis, which a single call of the device trains on, so
+    that a small model does not wait for Python.
+
+    Args:
+        heads: dict of the weight of the loss of each head, by name.
+    """
+
+    def __init__(self, heads: dict[str, float], **kwargs: Any):
+        super().__init__(**kwargs)
+        self.heads = heads
+        self.means = {
+            f"{head}_{kind}": keras.metrics.Mean(name=f"{head}_{kind}")
+            for head in heads
+            for kind in ("loss", "accuracy")
+        }
+
+    def compute_loss(self, x=None, y=None, y_pred=None, *args, **kwargs):
+        return sum(rate * y_pred[f"{x}_loss"] for x, rate in self.heads.items())
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        for head in self.heads:
+            for kind in ("loss", "accuracy"):
+                mean = self.means[f"{head}_{kind}"]
+                mean.update_state(y_pred[f"{head}_{kind}"], y_pred[f"{head}_count"])
+        return self.get_metrics_result()
+
+    def train_step(self, *args: Any) -> Any:
+        """Train on the batches of an item, on TensorFlow or JAX."""
+        *state, data = args
+        one_step = super().train_step
+        count = keras.tree.flatten(data)[0].shape[0]
+        if count == 1:
+            return one_step(*state, _item(data, 0))
+        if state:
+            import jax
+
+            def step(state, batch):
+                logs, state = one_step(state, batch)
+                return state, logs
+
+            state, logs = jax.lax.scan(step, state[0], data)
+            return _item(logs, -1), state
+
+        def body(number):
+            one_step(_item(data, number))
+            return (number + 1,)
+
+        ops.while_loop(lambda number: number < count, body, (0,))
+        return self.get_metrics_result()
+
+    def test_step(self, *args: Any) -> Any:
+        *state, data = args
+        return super().test_step(*state, _item(data, 0))
+
+
+def _item(data: Any, number: Any) -> Any:
+    return keras.tree.map_structure(lambda x: x[number], data)
+
+
+class PretrainingModel(StepModel):
+    """A network with both pretraining heads that masks the sequences of each batch.
+
+    Args:
+        network: an `AlbertPretrainer`, or the result of `build_network`.
+        masks: a `WholeWordMaskGenerator`, or `None` for records that hold masks.
+
+    Call arguments:
+        batch: a dict of `PretrainingBatches`, without the axis of steps.
+
+    Returns:
+        See `StepModel`; the heads are `mlm_logits` and `sop_logits`.
+
+    Reference:
+        google-research/albert `run_pretraining.py`.
+    """
+
+    def __init__(self, network: keras.Model, masks: WholeWordMaskGenerator | None):
+        super().__init__(dict.fromkeys(network.output, 1.0))
+        self.network, self.masks = network, masks
+
+    def build(self, input_shape: Any = None) -> None:
+        self.built = True
+
+    def call(self, batch: dict[str, Tensor], training: bool = False) -> Any:
+        features, labels = self.masked(batch)
+        outputs = self.network(features, training=training)
+        weights = labels["mask_weights"] * batch["weights"][:, None]
+        found = weighted_losses(
+            outputs["mlm_logits"], labels["mask_ids"], weights, "mlm_logits"
+        )
+        if "sop_logits" in outputs:
+            weights = batch["has_order"] * batch["weights"]
+            found |= weighted_losses(
+                outputs["sop_logits"], batch["labels"], weights, "sop_logits"
+            )
+        return found
+
+    def masked(self, batch: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict]:
+        """Return the inputs of the network, and `mask_ids` and `mask_weights`."""
+        token_ids = ops.cast(batch["token_ids"], "int32")
+        width = ops.shape(token_ids)[1]
+        place = ops.arange(width)
+        is_token = place < batch["lengths"][:, None]
+        features = {
+            "token_ids": token_ids,
+            "segment_ids": ops.cast(
+                is_token & (place >= batch["second_starts"][:, None]), "int32"
+            ),
+            "padding_mask": ops.cast(is_token, "int32"),
+        }
+        found = {x: batch[x] for x in MASKS} if self.masks is None else self.draw(batch)
+        features["token_ids"] = found.pop("token_ids", token_ids)
+        features["mask_positions"] = found.pop("mask_positions")
+        return features, found
+
+    def draw(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Draw masks, with few columns for short sequences."""
+        masks: Any = self.masks
+        width, most = batch["token_ids"].shape[1], None
+        if width is not None:
+            rate = np.max(masks.mask_selection_rate)
+            most = math.ceil(min(1.25 * rate, 1.0) * width) + MORE_MASKS
+        found = masks(
+            batch["token_ids"],
+            batch["word_starts"],
+            seed=batch["seed"],
+            progress=batch["progress"],
+            most=most,
+        )
+        if width is None:
+            # TensorFlow takes tensors of any width.
+            used = ops.sum(ops.cast(found["mask_weights"], "int32"), axis=1)
+            used = ops.maximum(ops.max(used), 1)
+            found |= {name: found[name][:, :used] for name in MASKS}
+        return found
