@@ -6,7 +6,6 @@ import importlib.resources
 import json
 import pathlib
 import re
-import signal
 import sys
 import threading
 import time
@@ -148,20 +147,19 @@ def check_files(*names: str | None) -> None:
 
 @contextlib.contextmanager
 def interruptible(context: typer.Context) -> Iterator[dict[str, Any]]:
-    """End a training at Ctrl-C or SIGTERM with a message and exit status 130.
+    """End a run that resumes at Ctrl-C or SIGTERM with a message and status 130.
 
     Yields the arguments of the training that print its progress: a bar on a terminal,
     otherwise a line per epoch and those of `progress_lines`.
     """
-    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         verbose = 1 if console.is_terminal else 2
         yield {"verbose": verbose, "progress": context.obj}
-    except KeyboardInterrupt as error:
-        console.print(str(error) or "Interrupted. The same command resumes.")
+    # The handler of SIGTERM in `main` raises SystemExit.
+    except (KeyboardInterrupt, SystemExit) as error:
+        message = str(error) if isinstance(error, KeyboardInterrupt) else ""
+        console.print(message or "Interrupted. The same command resumes.")
         raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, handler)
 
 
 # === Output ===
