@@ -11,10 +11,10 @@ import typer
 
 from albert_tf_cli import common
 from albert_tf_cli.chinese_help import is_chinese
-from albert_tf_cli.demo_pages import COMPONENTS, PAGES, WORDS
+from albert_tf_cli.demo_pages import COMPONENTS, WORDS
 from albert_tf_cli.evaluation import coloured_html, read_remembered, reader_of
 from albert_tf_cli.options import output_option
-from albert_tf_cli.tasks import Columns, task_named
+from albert_tf_cli.tasks import TASKS, Columns, task_named
 from albert_tf_lite.errors import AlbertError, import_extra
 
 HOST = "127.0.0.1"
@@ -47,10 +47,11 @@ def demo(
     import_extra("gradio")
     common.import_tensorflow()
     answer = open_model(model)
-    if answer.task not in PAGES:
+    if not task_named(answer.task).page:
+        names = [name for name, task in TASKS.items() if task.page]
         raise AlbertError(
             f"{model} is a model for {answer.task}, which has no page. Expected a "
-            f"model for one of {', '.join(PAGES)}."
+            f"model for one of {', '.join(names)}."
         )
     language = language or ("zh" if is_chinese() else "en")
     name = pathlib.Path(model).resolve().name
@@ -97,11 +98,12 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
     """
     gradio = import_extra("gradio")
     words = {name: texts[language] for name, texts in WORDS.items()}
-    page, task = PAGES[answer.task], task_named(answer.task)
+    task = task_named(answer.task)
+    page: Any = task.page
     fields = task.fields(answer.model)
     known = [list(x) for x in examples or page.examples if len(x) == len(fields)]
     names = page.outputs + ("characters",) * bool(task.explain)
-    respond = responder(answer, fields, task.explain, words)
+    respond = responder(answer, task, fields, words)
 
     def run(*texts):
         try:
@@ -137,9 +139,9 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
     return blocks
 
 
-def responder(answer, fields, explain, words) -> Callable[[Any], list]:
+def responder(answer, task, fields, words) -> Callable[[Any], list]:
     """Return the function of a page from texts to the values of its outputs."""
-    page, explain = PAGES[answer.task], explain and explain(answer.model)
+    page, explain = task.page, task.explain and task.explain(answer.model)
 
     def respond(texts):
         if not all(text.strip() for text in texts):

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from albert_tf_cli import common, options
 from albert_tf_cli.options import directory_option
-from albert_tf_cli.tasks import READERS, Columns, Task, task_named
+from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError, import_extra
 
@@ -81,7 +81,7 @@ def evaluate(
         found = pipeline(path=model)
         task, trained = task_named(found.task), found.model
         known = trained.get_config()
-    if task.name not in READERS:
+    if not task.read:
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
@@ -172,7 +172,7 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
 def check_support(option_name: str, method: str, task: Task) -> None:
     """Raise if a task lacks an optional method, which an option needs."""
     if getattr(task, method) is None:
-        names = [name for name, other in READERS.items() if getattr(other, method)]
+        names = [name for name, other in TASKS.items() if getattr(other, method)]
         raise AlbertError(
             f"{option_name} does not apply to {task.name}, only to {', '.join(names)}."
         )

@@ -8,7 +8,7 @@ import typer
 from albert_tf_cli import common, options
 from albert_tf_cli.evaluation import read_remembered, reader_of
 from albert_tf_cli.options import data_option, output_option
-from albert_tf_cli.tasks import READERS, Columns, task_named
+from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import preset_digest
 
@@ -102,7 +102,7 @@ def _read_examples(model, task, trained, file, columns):
     """Return the examples of a file for the comparison, `None` without one."""
     if not file:
         return None
-    if task.name not in READERS:
+    if not task.read:
         raise AlbertError(f"--check does not apply to {task.name}.")
     known, read = trained.get_config(), reader_of(task)
     return read_remembered(model, columns, lambda x: read(file, x, known))

@@ -19,11 +19,12 @@ from albert_tf_cli.options import (
     output_option,
     training_option,
 )
-from albert_tf_cli.tasks import READERS, Columns, split
+from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import NETWORK, preset_digest
 
-TaskName: Any = Literal[*READERS]
+_TASK_NAMES = tuple(name for name, task in TASKS.items() if task.read)
+TaskName: Any = Literal[_TASK_NAMES]
 Freeze = Literal["embeddings", "encoder"]
 PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
 # Minimum number of dev examples, and examples of the most frequent class per example of
@@ -53,7 +54,8 @@ def finetune(
     train: Annotated[str, data_option("File of labelled examples.")],
     output: Annotated[str, directory_option("Directory for the model.")],
     task: Annotated[
-        TaskName, data_option(f"Task to learn: {', '.join(READERS)}.", metavar="TASK")
+        TaskName,
+        data_option(f"Task to learn: {', '.join(_TASK_NAMES)}.", metavar="TASK"),
     ] = "text-classification",
     dev: Annotated[
         str | None,
@@ -147,7 +149,7 @@ def finetune(
       albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv \\
           --dev dev.tsv --output my_model
     """
-    given, learned = types.SimpleNamespace(**context.params), READERS[task]
+    given, learned = types.SimpleNamespace(**context.params), TASKS[task]
     _check_output(pathlib.Path(output), checkpoint, overwrite)
     data = _read(given, learned)
     _check_start(given)

@@ -7,6 +7,7 @@ import numpy as np
 import albert_tf
 from albert_tf.data.labels import check_single
 from albert_tf_cli import common
+from albert_tf_cli.demo_pages import TEXTS, Page, all_labels, ranking
 from albert_tf_cli.tasks.task import Examples, Task, columns_of, read_labelled, worst
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError
@@ -55,6 +56,7 @@ class TextClassification(_Classification):
 
     name = "text-classification"
     skips_invalid = True
+    page = Page(("probabilities",), all_labels, TEXTS)
 
     def read(self, path, columns, known=None, skip_invalid=False):
         found = read_labelled(path, columns, known)
@@ -99,11 +101,18 @@ class TextClassification(_Classification):
         ]
 
 
+def _checked_labels(answer, x):
+    """Return the scores of all labels for a page, with marks at the predicted ones."""
+    (predicted,), (scores,) = ranking(answer, x), all_labels(answer, x)
+    return [{"✓ " * (name in predicted) + name: scores[name] for name in scores}]
+
+
 class MultiLabel(_Classification):
     """Any number of classes per text, such as "体育|娱乐"."""
 
     name = "multi-label"
     splits_labels = True
+    page = Page(("probabilities",), _checked_labels, TEXTS)
 
     def read(self, path, columns, known=None):
         found = read_labelled(path, columns, known)

@@ -3,8 +3,11 @@
 import numpy as np
 
 import albert_tf
+from albert_tf_cli.demo_pages import TEXTS, Page
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled
 from albert_tf_lite.answers import cosines_of
+
+_PAGE = Page(("score",), lambda answer, x: [f"{answer(x)['score']:.3f}"], TEXTS)
 
 
 class Regression(Task):
@@ -13,6 +16,7 @@ class Regression(Task):
     name = "regression"
     takes_columns = True
     skips_invalid = True
+    page = _PAGE
 
     def read(self, path, columns, known=None, skip_invalid=False):
         found = read_labelled(path, columns, known)
@@ -32,6 +36,7 @@ class TextEmbedding(Task):
     name = "text-embedding"
     takes_columns = True
     skips_invalid = True
+    page = _PAGE
 
     def read(self, path, columns, known=None, skip_invalid=False):
         found = read_labelled(path, columns, {"pairs": True})

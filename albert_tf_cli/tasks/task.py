@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import albert_tf
+from albert_tf_cli.demo_pages import Page
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
@@ -48,8 +49,8 @@ class Examples:
         return dataclasses.replace(self, x=x, y=y)
 
 
-# The tasks that read files, by name. A class enters itself if it defines `name`.
-READERS: dict[str, "Task"] = {}
+# The tasks by name. A class enters itself if it defines `name`.
+TASKS: dict[str, "Task"] = {}
 
 
 class Task:
@@ -63,6 +64,9 @@ class Task:
     Attributes:
         name: string, as for `--task`.
         requires: tuple of strings, the optional packages of its scores.
+        page: optional `Page`, what `demo` shows.
+        read: optional method of a path, `Columns` and `known` (the arguments of a
+            model if there is one, else `None`) that returns the `Examples` of a file.
         scores: optional method of examples and predicted, a dict of the scores that
             Keras does not compute.
         mistakes: optional method of model, examples and predicted: wrong predictions,
@@ -77,6 +81,8 @@ class Task:
 
     name = ""
     requires: tuple[str, ...] = ()
+    page: Page | None = None
+    read: Any = None
     scores: Any = None
     mistakes: Any = None
     explain: Any = None
@@ -87,14 +93,10 @@ class Task:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.name:
-            READERS[cls.name] = cls()
+            TASKS[cls.name] = cls()
 
     def __init__(self, name: str | None = None):
         self.name = name or self.name
-
-    def read(self, path: str, columns: Columns, known: dict | None = None) -> Examples:
-        """Read examples, for a model of the arguments `known` if there is one."""
-        raise NotImplementedError
 
     def class_texts(self, examples: Examples) -> Iterable[tuple[str, str]]:
         """Return each class of each example, and the text or the part that has it."""
@@ -178,9 +180,6 @@ class Task:
     def columns(self, answer: Any) -> dict[str, str | float]:
         """Return the columns that `predict` prints before the text, by name."""
         if isinstance(answer, list):
-            if answer and "token_str" in answer[0]:
-                tokens = (f"{x['token_str']}/{x['score']:.4f}" for x in answer)
-                return {"tokens": " ".join(tokens)}
             return {
                 name if i == 1 else f"{name}_{i}": value
                 for i, one in enumerate(answer, 1)

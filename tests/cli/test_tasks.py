@@ -24,7 +24,7 @@ from albert_tf.training import fine_tuning
 from albert_tf_cli import evaluation
 from albert_tf_cli.evaluation import read_remembered
 from albert_tf_cli.fine_tuning import Freeze, PoolingMode, _warn_of_rare_class
-from albert_tf_cli.tasks import READERS, Columns, Examples, split
+from albert_tf_cli.tasks import TASKS, Columns, Examples, split
 from albert_tf_lite.errors import AlbertError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* dev examples")
@@ -171,7 +171,7 @@ def examples_of(task, lines):
     ],
 )
 def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tmp_path):
-    case, task = CASES[name], READERS[name]
+    case, task = CASES[name], TASKS[name]
     model, data, printed = trained(name, fine_tune)
     assert printed.startswith(case.summary)
     metrics = json.loads((model / "metrics.json").read_text("utf-8"))
@@ -351,7 +351,7 @@ def test_data_that_teach_little_are_named(start_of_training, tmp_path):
         ("token-classification", [[(0, 1, "b"), (1, 2, "a")], [(0, 1, "b")]]),
     ):
         examples = Examples(["ab"] * len(y), y, {"labels": ["a", "b"]})
-        assert READERS[task].class_counts(examples) == {"a": 1, "b": 2}
+        assert TASKS[task].class_counts(examples) == {"a": 1, "b": 2}
 
 
 def test_the_same_command_is_recognised_as_the_same_training(
@@ -385,7 +385,7 @@ def test_without_dev_a_share_of_each_class_is_held_back():
 
 
 def test_the_separator_of_the_training_is_remembered(tmp_path):
-    path, read = tmp_path / "several.tsv", READERS["multi-label"].read
+    path, read = tmp_path / "several.tsv", TASKS["multi-label"].read
     path.write_text("label\ttext\n快~好\t一\n快\t二\n", "utf-8")
     settings = {"settings": {"label_separator": "~", "text_column": "text"}}
     (tmp_path / "metrics.json").write_text(json.dumps(settings), "utf-8")
