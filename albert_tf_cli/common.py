@@ -87,12 +87,10 @@ def check_checkpoint(name: str) -> None:
             f"The training in {name} is unfinished. Run the same command again to "
             "resume it."
         )
-    known, prefix = releases(), pathlib.Path(f"{name}.index")
-    if path.exists() or prefix.is_file() or name.startswith("hf://"):
+    is_file = path.exists() or pathlib.Path(f"{name}.index").is_file()
+    if is_file or name.startswith("hf://") or name in releases() or find_bundled(name):
         return
-    if name in known or find_bundled(name):
-        return
-    similar = difflib.get_close_matches(name, [*known, *BUNDLED], 1)
+    similar = difflib.get_close_matches(name, [*releases(), *BUNDLED], 1)
     hint = f" Did you mean {similar[0]}?" if similar else ""
     raise FileNotFoundError(
         f"There is no checkpoint at {name}: it is not a directory, a file or the name "
@@ -235,10 +233,10 @@ def progress_bar(
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a value of a report in a few words."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}={shown(item)}" for name, item in value.items())
+        return ", ".join(f"{name}={format_value(item)}" for name, item in value.items())
     if isinstance(value, list):
         more = [f"and {len(value) - 5} more"] if len(value) > 5 else []
         return ", ".join([*map(str, value[:5]), *more]) or "none"
@@ -270,5 +268,5 @@ def print_summary(values: dict) -> None:
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in values.items():
-        table.add_row(name, shown(value))
+        table.add_row(name, format_value(value))
     console.print(table)

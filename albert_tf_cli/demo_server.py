@@ -12,7 +12,7 @@ import typer
 from albert_tf_cli import common
 from albert_tf_cli.chinese_help import is_chinese
 from albert_tf_cli.demo_pages import COMPONENTS, WORDS
-from albert_tf_cli.evaluation import coloured_html, read_remembered, reader_of
+from albert_tf_cli.evaluation import checked_reader, coloured_html, read_remembered
 from albert_tf_cli.options import output_option
 from albert_tf_cli.tasks import TASKS, Columns, task_named
 from albert_tf_lite.errors import AlbertError, import_extra
@@ -80,11 +80,11 @@ def own_examples(model: str, answer: Any) -> list[list[str]]:
     file = settings.get("dev") or settings.get("train")
     if not file:
         return []
-    read, known = reader_of(task_named(answer.task)), answer.model.get_config()
+    read, config = checked_reader(task_named(answer.task)), answer.model.get_config()
     with contextlib.suppress(AlbertError, OSError):
-        found = read_remembered(model, Columns(), lambda x: read(file, x, known))
-        step = max(len(found) // NUM_EXAMPLES, 1)
-        x = found.select(range(len(found))[::step][:NUM_EXAMPLES]).x
+        examples = read_remembered(model, Columns(), lambda x: read(file, x, config))
+        step = max(len(examples) // NUM_EXAMPLES, 1)
+        x = examples.select(range(len(examples))[::step][:NUM_EXAMPLES]).x
         rows = zip(*(x if isinstance(x, tuple) else (x,)), strict=True)
         texts = [[x if isinstance(x, str) else "\n".join(x) for x in y] for y in rows]
         return [row for row in texts if all(map(str.strip, row))]
@@ -101,7 +101,7 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
     task = task_named(answer.task)
     page: Any = task.page
     fields = task.fields(answer.model)
-    known = [list(x) for x in examples or page.examples if len(x) == len(fields)]
+    examples = [list(x) for x in examples or page.examples if len(x) == len(fields)]
     names = page.outputs + ("characters",) * bool(task.explain)
     respond = responder(answer, task, fields, words)
 
@@ -119,17 +119,17 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
             with gradio.Column():
                 inputs = [
                     gradio.Textbox(value, label=words[name], lines=2, max_lines=12)
-                    for name, value in zip(fields, known[0], strict=True)
+                    for name, value in zip(fields, examples[0], strict=True)
                 ]
                 button = gradio.Button(words["run"], variant="primary")
             with gradio.Column():
                 outputs = []
-                for name, value in zip(names, respond(known[0]), strict=True):
+                for name, value in zip(names, respond(examples[0]), strict=True):
                     component, settings = COMPONENTS[name]
                     make = getattr(gradio, component)
                     outputs.append(make(value, label=words[name], **settings))
         gradio.Examples(
-            *(known, inputs, outputs, run),
+            *(examples, inputs, outputs, run),
             cache_examples=False,
             label=words["examples"],
             run_on_click=True,

@@ -73,14 +73,14 @@ def evaluate(
     common.check_files(file)
     trained = None if report_directory else common.open_network(model)
     if trained:
-        task, known = task_named(trained.task), trained.settings
+        task, arguments = task_named(trained.task), trained.settings
     else:
         common.import_tensorflow()
         from albert_tf import pipeline
 
-        found = pipeline(path=model)
-        task, trained = task_named(found.task), found.model
-        known = trained.get_config()
+        answer = pipeline(path=model)
+        task, trained = task_named(answer.task), answer.model
+        arguments = trained.get_config()
     if not task.read:
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
@@ -90,8 +90,8 @@ def evaluate(
     )
     if report_directory:
         check_support("--report", "mistakes", task)
-    read = reader_of(task, skip_invalid)
-    examples = read_remembered(model, columns, lambda x: read(file, x, known))
+    read = checked_reader(task, skip_invalid)
+    examples = read_remembered(model, columns, lambda x: read(file, x, arguments))
     predicted = task.predict(trained, examples.x, batch_size)
     values = task.report(trained, examples, predicted)
     if report_directory:
@@ -123,24 +123,26 @@ def _print_report(values):
         common.console.print(table)
 
 
-def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) -> Any:
-    """Return what `read` returns for the given columns, or those of the training.
+def read_remembered(
+    model: str, columns: Columns, read: Callable[[Columns], Any]
+) -> Any:
+    """Return what `read` returns for columns, or for those of the training.
 
     If the file lacks a column of the training, columns are found by default.
     """
     from albert_tf.data.tables import MissingColumnError
 
     if settings := common.read_metrics(model).get("settings"):
-        separator = given.label_separator or settings.get("label_separator")
-        given = given._replace(label_separator=separator)
-        if not any(given[:3]):
+        separator = columns.label_separator or settings.get("label_separator")
+        columns = columns._replace(label_separator=separator)
+        if not any(columns[:3]):
             names = {x: settings.get(f"{x}_column") for x in Columns._fields[:3]}
             with contextlib.suppress(MissingColumnError):
-                return read(given._replace(**names))
-    return read(given)
+                return read(columns._replace(**names))
+    return read(columns)
 
 
-def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
+def checked_reader(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
     """Return the method `read` of a task, with the option --skip-invalid.
 
     Readers read a file several times, for its encoding first. It raises if the file

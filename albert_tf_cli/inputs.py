@@ -10,7 +10,7 @@ from albert_tf_lite.errors import AlbertError
 _SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx")
 
 
-def file_of(texts):
+def named_file(texts):
     """Return the file that the only text names; raise if that file is missing."""
     from albert_tf.data.reading import endings
 
@@ -31,7 +31,7 @@ def file_of(texts):
 
 
 def standard_input(encoding):
-    """Return the lines of standard input, with U+FFFD for what cannot be decoded."""
+    """Return the lines of standard input, with U+FFFD for what cannot be try_decode."""
     from albert_tf.data.reading import is_json, open_text
 
     name = "Standard input"

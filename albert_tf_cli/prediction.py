@@ -14,7 +14,7 @@ from rich.text import Text
 from albert_tf.data.writing import check_writable, write_records
 from albert_tf_cli import common, options
 from albert_tf_cli.evaluation import check_support, coloured_runs, read_remembered
-from albert_tf_cli.inputs import file_of, standard_input
+from albert_tf_cli.inputs import named_file, standard_input
 from albert_tf_cli.options import model_option, output_option
 from albert_tf_cli.streaming import (
     BLOCK,
@@ -115,7 +115,7 @@ def predict(
     labels = _labels(candidate_labels, task_name)
     suffix = _check_output(output, as_json)
     texts = [] if texts == ["-"] else texts
-    file = file_of(texts)
+    file = named_file(texts)
     settings: dict[str, Any] = {"batch_size": batch_size}
     settings |= {"candidate_labels": labels} if labels else {}
     settings |= {} if top_k is None else {"top_k": top_k or None}

@@ -85,10 +85,10 @@ def pretrain(
     Example:
       albert-tf pretrain --data records --config albert_tiny_zh --output my_albert
     """
-    given = types.SimpleNamespace(**context.params)
-    given.interval = min(interval, steps)
-    given.mask_selection_rate = _rate(mask_selection_rate)
-    _check(given)
+    args = types.SimpleNamespace(**context.params)
+    args.interval = min(interval, steps)
+    args.mask_selection_rate = _rate(mask_selection_rate)
+    _check(args)
     common.console.print(
         f"{steps:,} steps of {batch_size} sequences of {data}, from "
         f"{checkpoint or f'random weights ({config})'}",
@@ -105,104 +105,103 @@ def pretrain(
     common.console.print(f"{count:,} sequences in {data}", soft_wrap=True)
     if dev:
         parts["dev"] = PretrainingRecords(dev)
-    model, masks = _build(given, records)
+    model, masks = _build(args, records)
     # Report now what could not be written after the training.
-    given.to = to or original_layout(model.backbone.get_config()).name
-    saving = Saving(model, output, given.to, records.tokenizer)
-    done = _train(context, given, model, masks, parts)
-    _write(context, given, model, saving, parts, done)
+    args.to = to or original_layout(model.backbone.get_config()).name
+    saving = Saving(model, output, args.to, records.tokenizer)
+    done = _train(context, args, model, masks, parts)
+    _write(context, args, model, saving, parts, done)
 
 
-def _check(given):
+def _check(args):
     """Raise if an option is wrong, or --output holds a finished training."""
-    if (given.config is None) == (given.checkpoint is None):
+    if (args.config is None) == (args.checkpoint is None):
         raise AlbertError(
             "Give --config to train from random weights, or --checkpoint to start from "
             "a checkpoint."
         )
-    if given.checkpoint is not None:
-        common.check_checkpoint(given.checkpoint)
-    for path in filter(None, (given.data, given.dev)):
+    if args.checkpoint is not None:
+        common.check_checkpoint(args.checkpoint)
+    for path in filter(None, (args.data, args.dev)):
         if not pathlib.Path(path).is_dir():
             raise FileNotFoundError(f"There are no records in {path}.")
-    is_unfinished = common.state_folder(given.output).exists()
-    if pathlib.Path(given.output, "history.json").exists() and not is_unfinished:
+    is_unfinished = common.state_folder(args.output).exists()
+    if pathlib.Path(args.output, "history.json").exists() and not is_unfinished:
         raise FileExistsError(
-            f"{given.output} holds a finished training. To continue from it use "
-            f"--checkpoint {given.output} and another --output; to start over, remove "
+            f"{args.output} holds a finished training. To continue from it use "
+            f"--checkpoint {args.output} and another --output; to start over, remove "
             "it."
         )
 
 
-def _build(given, records):
+def _build(args, records):
     """Return the compiled model, and the generator of masks."""
     import keras
 
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.training import scheduled_optimizer
 
-    keras.utils.set_random_seed(given.seed)
-    keras.config.set_dtype_policy(as_dtype(given.precision))
-    masks = _masks(given, records)
-    model = _pretrainer(given.config, given.checkpoint, records)
+    keras.utils.set_random_seed(args.seed)
+    keras.config.set_dtype_policy(as_dtype(args.precision))
+    masks = _masks(args, records)
+    model = _pretrainer(args.config, args.checkpoint, records)
     model.compile(
         scheduled_optimizer(
-            *(given.optimizer, given.learning_rate, given.steps, given.warmup),
-            given.ema_momentum,
-            gradient_accumulation_steps=given.gradient_accumulation_steps,
+            *(args.optimizer, args.learning_rate, args.steps, args.warmup),
+            args.ema_momentum,
+            gradient_accumulation_steps=args.gradient_accumulation_steps,
         )
     )
     return model, masks
 
 
-def _train(context, given, model, masks, parts):
-    """Train and return the history."""
+def _train(context, args, model, masks, parts):
     from albert_tf.pretraining.training import pretrain
     from albert_tf.training.run_state import data_digest
 
-    is_new = given.checkpoint is None
+    is_new = args.checkpoint is None
     start = None if is_new else data_digest(model.backbone.get_weights())
     with common.interruptible(context) as progress:
         return pretrain(
             model,
             parts["train"],
-            given.output,
-            given.steps,
-            given.batch_size,
+            args.output,
+            args.steps,
+            args.batch_size,
             masks=masks,
-            seed=given.seed,
-            interval=given.interval,
+            seed=args.seed,
+            interval=args.interval,
             dev=parts.get("dev"),
             settings={"checkpoint": start},
             **progress,
         )
 
 
-def _write(context, given, model, saving, parts, done):
+def _write(context, args, model, saving, parts, done):
     """Write history.json, loss.png, the checkpoint and the model card."""
     from albert_tf.files import remove_directory, write_json
     from albert_tf.model_card import write_model_card
     from albert_tf.training.run_state import plot_history
 
-    folder, history = pathlib.Path(given.output), done["history"]
-    settings = {**context.params, "interval": given.interval, "to": given.to}
+    folder, history = pathlib.Path(args.output), done["history"]
+    settings = {**context.params, "interval": args.interval, "to": args.to}
     del settings["output"]
     write_json(folder / "history.json", {**done, "settings": settings})
     metrics = ("loss", "mlm_logits_accuracy", "sop_logits_accuracy")
-    plot_history(history, metrics, folder / "loss.png", given.interval, "step")
+    plot_history(history, metrics, folder / "loss.png", args.interval, "step")
     # Last, because an existing preset is not overwritten.
     saving.write()
     write_model_card(
         folder,
         model,
         tokenizer=saving.tokenizer,
-        start=given.checkpoint or f"{given.config} (random weights)",
+        start=args.checkpoint or f"{args.config} (random weights)",
         data={name: _card_row(x, history, name == "dev") for name, x in parts.items()},
     )
     remove_directory(common.state_folder(folder))
     common.console.print(
-        f"Checkpoint ({given.to}), README.md, history.json and loss.png are in "
-        f"{given.output}",
+        f"Checkpoint ({args.to}), README.md, history.json and loss.png are in "
+        f"{args.output}",
         soft_wrap=True,
     )
 
@@ -231,11 +230,11 @@ def _rate(text):
     return (first, *last) if last else first
 
 
-def _masks(given, records):
-    """Return the generator of the given options; `None` to keep the masks."""
+def _masks(args, records):
+    """Return the generator of the options; `None` to keep the masks."""
     names = ("mask_selection_rate", "ngram", "whole_word", "marked_labels")
-    settings = {name: getattr(given, name) for name in names}
-    if given.masking == "dynamic":
+    settings = {name: getattr(args, name) for name in names}
+    if args.masking == "dynamic":
         return records.masks(**settings)
     names = [name for name, value in settings.items() if value is not None]
     if names or not records.is_masked:

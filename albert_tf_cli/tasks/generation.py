@@ -20,14 +20,14 @@ class SpellingCorrection(Task):
     name = "spelling-correction"
     page = Page(("marked",), _marked_corrections, _MISSPELT)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         return Examples(*albert_tf.data.read_spelling(path, columns.encoding))
 
     def cells(self, table, roles):
         # The correct texts, if there are such, stand beside the misspelt ones.
         both = ("original", "correct")
         is_pair = not table.has_header and len(table.header) == 2
-        if table.given or not (is_pair or {*both} <= {*table.columns}):
+        if table.named or not (is_pair or {*both} <= {*table.columns}):
             return super().cells(table, roles)
         table.find(*both)
         return table.cells("original")
@@ -57,7 +57,7 @@ class Summarization(Task):
     page = Page(("marked",), _marked_sentences, ((_NEWS,),))
     requires = ("rouge_score",)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         return Examples(*albert_tf.data.read_articles(path, columns.encoding))
 
     def roles(self, fields):

@@ -16,7 +16,7 @@ class MultipleChoice(Task):
     name = "multiple-choice"
     page = Page(("probabilities",), all_labels, _EXAMPLES)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         found = albert_tf.data.read_choices(path, columns.encoding)
         if found.labels is None:
             raise AlbertError(

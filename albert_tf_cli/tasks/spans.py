@@ -23,9 +23,9 @@ class TokenClassification(Task):
     name = "token-classification"
     page = Page(("marked",), _marked_entities, _SENTENCES)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         found = albert_tf.data.read_tagged_texts(path, columns.encoding)
-        labels = found.labels if known is None else known["labels"]
+        labels = found.labels if arguments is None else arguments["labels"]
         if not labels:
             raise AlbertError(f"No text of {path} has an entity.")
         if other := sorted(set(found.labels) - set(labels)):
@@ -98,7 +98,7 @@ class QuestionAnswering(Task):
     name = "question-answering"
     page = Page(("probabilities", "marked"), _ranked_answers, _QUESTIONS)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         found = albert_tf.data.read_squad(path, columns.encoding).for_training()
         if found.moved or found.absent or found.skipped:
             warnings.warn(

@@ -45,7 +45,7 @@ class Examples:
 
     def select(self, indices: Iterable[int]) -> "Examples":
         """Return the examples of these positions."""
-        x, y = (_selected(values, indices) for values in (self.x, self.y))
+        x, y = (_select(values, indices) for values in (self.x, self.y))
         return dataclasses.replace(self, x=x, y=y)
 
 
@@ -65,8 +65,8 @@ class Task:
         name: string, as for `--task`.
         requires: tuple of strings, the optional packages of its scores.
         page: optional `Page`, what `demo` shows.
-        read: optional method of a path, `Columns` and `known` (the arguments of a
-            model if there is one, else `None`) that returns the `Examples` of a file.
+        read: optional method of a path, `Columns` and the arguments of a model, or
+            `None` before there is one, that returns the `Examples` of a file.
         scores: optional method of examples and predicted, a dict of the scores that
             Keras does not compute.
         mistakes: optional method of model, examples and predicted: wrong predictions,
@@ -191,9 +191,9 @@ class Task:
         return {name: answer[name] for name in printed or answer}
 
 
-def read_labelled(path: str, columns: Columns, known: dict | None = None) -> Any:
-    """Read a table; with `known`, of pairs if the model takes pairs."""
-    pairs = None if known is None else known["pairs"]
+def read_labelled(path: str, columns: Columns, arguments: dict | None = None) -> Any:
+    """Read a table; with arguments, of pairs if the model takes pairs."""
+    pairs = None if arguments is None else arguments["pairs"]
     names = columns.label, columns.text, columns.text_b
     return albert_tf.data.read_labelled_texts(
         path, *names, pairs=pairs, encoding=columns.encoding
@@ -246,7 +246,7 @@ def as_columns(x: Any) -> tuple[list, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
-def columns_of(x: Any, index: int) -> dict[str, str]:
+def text_columns(x: Any, index: int) -> dict[str, str]:
     """Return the text, or both texts of a pair, of an example as columns."""
     if isinstance(x, tuple):
         return {"text": x[0][index], "text_b": x[1][index]}
@@ -275,7 +275,7 @@ def split(examples: Examples, seed: int) -> list[Examples]:
     return [examples.select(chosen) for chosen in map(sorted, parts)]
 
 
-def _selected(values, chosen):
+def _select(values, indices):
     if isinstance(values, tuple):
-        return tuple(_selected(part, chosen) for part in values)
-    return [values[i] for i in chosen]
+        return tuple(_select(part, indices) for part in values)
+    return [values[i] for i in indices]
