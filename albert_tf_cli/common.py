@@ -42,7 +42,6 @@ class _Console(Console):
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
 console = _Console(highlight=False, markup=False, emoji=False)
 errors = _Console(stderr=True, highlight=False, markup=False, emoji=False)
-# The suffixes of exported files.
 EXPORTED = (".onnx", ".tflite")
 # Seconds between two lines of progress in a log.
 LINE_EVERY = 30.0

@@ -1,9 +1,9 @@
 """The pages of `albert-tf demo`: their words, components and common answers."""
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-# The texts of the page.
 WORDS = {
     "text": {"en": "Text", "zh": "文本"},
     "text_pair": {"en": "Second text", "zh": "第二段文本"},
@@ -47,9 +47,7 @@ def ranking(answer: Any, x: dict, name: str = "label", **options: Any) -> list:
     return [{row[name]: row["score"] for row in rows}]
 
 
-def all_labels(answer: Any, x: dict) -> list:
-    """Return the scores of all labels."""
-    return ranking(answer, x, top_k=None)
+all_labels = functools.partial(ranking, top_k=None)
 
 
 def marked(text: str, spans: Iterable[tuple]) -> dict[str, Any]:

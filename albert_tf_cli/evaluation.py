@@ -184,13 +184,13 @@ def _attributions(task, model, rows):
     """Return the attributions to the predicted class, by column of each row."""
     if not task.explain or not rows:
         return []
-    explain, found = task.explain(model), []
+    explain, attributions = task.explain(model), []
     for row in rows:
         columns = [name for name in ("text", "text_b") if name in row]
         texts = tuple(row[name] for name in columns)
         values = explain(texts, row.get("predicted")).values
-        found.append(dict(zip(columns, values, strict=True)))
-    return found
+        attributions.append(dict(zip(columns, values, strict=True)))
+    return attributions
 
 
 def write_report(

@@ -25,7 +25,6 @@ _CANDIDATES = {
 # UTF-16 without a mark, which makes characters of any bytes, and EUC of Japan are rare.
 _PENALTY = {"utf-16-le": 0.2, "utf-16-be": 0.2, "euc_jp": 0.1}
 _PRIVATE = frozenset(map(chr, range(0xE000, 0xF900)))
-# Names of encodings in messages.
 NAMES = {
     "cp950": "big5 (cp950)",
     "cp932": "shift_jis (cp932)",

@@ -1,21 +1,20 @@
 """Tasks of the heads of pretraining, which only predict."""
 
+import functools
+
 from albert_tf_cli.demo_pages import Page, ranking
 from albert_tf_cli.tasks.task import Task
 
+_RANKING = functools.partial(ranking, name="token_str")
 _MASKED = (("今天天[MASK]很好",), ("房间很干[MASK]，服务员也很热情",))
 _PAIRS = (("今天下雨了。", "所以我带了伞。"), ("所以我带了伞。", "今天下雨了。"))
-
-
-def _tokens(answer, x):
-    return ranking(answer, x, name="token_str")
 
 
 class FillMask(Task):
     """The likeliest tokens of each [MASK] in a text."""
 
     name = "fill-mask"
-    page = Page(("probabilities",), _tokens, _MASKED, required="[MASK]")
+    page = Page(("probabilities",), _RANKING, _MASKED, required="[MASK]")
 
     def columns(self, answer):
         if not answer or isinstance(answer[0], list):

@@ -230,13 +230,9 @@ def whole_blocks(
     """Yield blocks of examples, as `Task.blocks`; their records have the ids."""
     for start in range(0, len(ids), size):
         part = [values[start : start + size] for values in as_columns(x)]
-        rows = zip(*part, strict=True)
         records = [
-            {
-                **({} if name is None else {"id": name}),
-                **dict(zip(fields, row, strict=True)),
-            }
-            for name, row in zip(ids[start : start + size], rows, strict=True)
+            ({} if name is None else {"id": name}) | dict(zip(fields, row, strict=True))
+            for name, *row in zip(ids[start : start + size], *part, strict=True)
         ]
         yield tuple(part) if isinstance(x, tuple) else part[0], records
 
