@@ -3,24 +3,30 @@
 import contextlib
 import dataclasses
 import functools
+import io
 import itertools
+import os
 import pathlib
 import re
+import sys
+import warnings
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
 
+from albert_tf.data.reading import endings, is_json, open_text
 from albert_tf.data.writing import check_writable, write_records
 from albert_tf_cli import common, options, streaming
 from albert_tf_cli.evaluation import check_support, coloured_runs, read_remembered
-from albert_tf_cli.inputs import named_file, standard_input
 from albert_tf_cli.options import model_option, output_option
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import open_exported
 from albert_tf_lite.pipelines import Pipeline
+
+_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx")
 
 
 def predict(
@@ -106,7 +112,7 @@ def predict(
     labels = _labels(candidate_labels, task_name)
     suffix = _check_output(output, as_json)
     texts = [] if texts == ["-"] else texts
-    file = named_file(texts)
+    file = _named_file(texts)
     settings: dict[str, Any] = {"batch_size": batch_size}
     settings |= {"candidate_labels": labels} if labels else {}
     settings |= {} if top_k is None else {"top_k": top_k or None}
@@ -149,6 +155,42 @@ def predict(
         write_records(output, records, suffix, file)
     count = sum(blocks.sizes)
     common.console.print(f"{count:,} answers are in {output}", soft_wrap=True)
+
+
+def _named_file(texts):
+    """Return the file that the only text names; raise if that file is missing."""
+    if texts and len(texts) > 1 and all(map(os.path.isfile, texts)):
+        raise AlbertError(f"Pass one file at a time. Received: {' '.join(texts)}")
+    if not texts or len(texts) > 1:
+        return None
+    # Unlike pathlib, this returns False for a text that is too long for a name.
+    if os.path.isfile(texts[0]) or os.path.isdir(texts[0]):
+        return texts[0]
+    is_pipe = os.path.exists(texts[0])
+    if is_pipe or endings(texts[0])[0] in _SUFFIXES:
+        raise FileNotFoundError(
+            f"{texts[0]} is not a file. Expected texts, or one file of texts. Pass the "
+            "output of another command as standard input."
+        )
+    return None
+
+
+def _standard_input(encoding):
+    """Return the lines of standard input, with U+FFFD for what cannot be try_decode."""
+    name = "Standard input"
+    file = io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
+    text = open_text(name, file, encoding, "replace", newline=None)
+    lines = [line.removesuffix("\n") for line in text]
+    lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
+    if wrong := [i for i, line in enumerate(lines, start=1) if "\ufffd" in line]:
+        warnings.warn(
+            f"{name} is not {text.encoding.upper()} in {len(wrong)} lines, first in "
+            f"line {wrong[0]}. Name the right encoding with `encoding=`.",
+            stacklevel=2,
+        )
+    if lines and is_json(lines[0]):
+        raise AlbertError(f"{name} looks like JSON. Save it as a .jsonl file.")
+    return lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,7 +279,7 @@ def _read(opened, model, file, texts, columns):
             return streaming.CheckedBlocks(blocks, file)
 
         return read_remembered(model, columns, read)
-    lines, size = texts or standard_input(columns.encoding), streaming.BLOCK
+    lines, size = texts or _standard_input(columns.encoding), streaming.BLOCK
     blocks = [lines[i : i + size] for i in range(0, len(lines), size)]
     return streaming.CheckedBlocks(
         lambda: ((task.inputs(fields, x), None) for x in blocks), "The list of texts"
