@@ -176,7 +176,7 @@ def _named_file(texts):
 
 
 def _standard_input(encoding):
-    """Return the lines of standard input, with U+FFFD for what cannot be try_decode."""
+    """Return the lines of standard input, with U+FFFD for what cannot be decoded."""
     name = "Standard input"
     file = io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
     text = open_text(name, file, encoding, "replace", newline=None)

@@ -25,7 +25,7 @@ class FillMask(Task):
 
 
 class SentenceOrder(Task):
-    """Whether the second sentence follows the first."""
+    """The order of two sentences: the second follows the first, or not."""
 
     name = "sentence-order"
     page = Page(("probabilities",), ranking, _PAIRS)
