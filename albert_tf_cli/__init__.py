@@ -90,36 +90,32 @@ def main():
     Errors that the user can fix end in one line; any other exception is a bug and
     shows its traceback.
     """
-    shown = set()
+    printed = set()
 
-    def line_of(message, *_, **__):
+    def format_warning(message, *_, **__):
         # Once: each epoch scores the same texts.
-        is_new = kind_of(message) not in shown
-        shown.add(kind_of(message))
-        return f"Warning: {escaped(_named(message))}\n" * is_new
+        is_new = kind_of(message) not in printed
+        printed.add(kind_of(message))
+        return f"Warning: {escaped(_with_options(message))}\n" * is_new
 
-    warnings.formatwarning = line_of
+    warnings.formatwarning = format_warning
     Process.is_ours = True
     if isinstance(sys.stdout, io.TextIOWrapper):
         codecs.register_error("albert-tf", _replace)
         sys.stdout.reconfigure(errors="albert-tf")
     # As Ctrl-C, so that worker processes and temporary files are removed.
-    handler = signal.signal(signal.SIGTERM, _end)
+    handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         app()
     except (AlbertError, OSError) as error:
-        message = str(error)
+        message = _with_options(error)
         if isinstance(error, OSError) and error.filename is not None:
             message = f"{error.filename}: {error.strerror}"
-        errors.print(Text("Error:", style="bold red"), _named(message), soft_wrap=True)
+        errors.print(Text("Error:", style="bold red"), message, soft_wrap=True)
         sys.exit(1)
     finally:
         Process.is_ours = False
         signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)
-
-
-def _end(number, frame):
-    sys.exit(128 + number)
 
 
 def _replace(error):
@@ -133,6 +129,6 @@ def _replace(error):
     return codecs.replace_errors(error)
 
 
-def _named(message):
+def _with_options(message):
     """Return a message with options in place of the arguments of functions."""
     return re.sub(r"`(\w+)=`", lambda x: _OPTIONS.get(x[1], x[0]), str(message))

@@ -113,7 +113,7 @@ def inspect(
     report["parameters"] = f"{number / 1e6:.3g} M ({number:,})"
     report["dtypes"] = {x: f"{size / 1e6:.3g} MB" for x, size in dtypes.items()}
     if file:
-        report |= _shown_texts(report.pop("texts"))
+        report |= _text_rows(report.pop("texts"))
     rows = {name: x for name, x in report.items() if x or name in _ALWAYS}
     common.print_summary(rows)
 
@@ -136,7 +136,7 @@ def _inspect_texts(opened, file, columns):
         for i, part in enumerate(as_columns(x)):
             # Choices are lists.
             texts = [y if isinstance(y, str) else "\t".join(y) for y in part]
-            lengths, lacking = _tokens_of(texts, tokenizer)
+            lengths, lacking = _count_tokens(texts, tokenizer)
             size += lengths + (lengths > 0) * (i > 0)
             tokens += int(lengths.sum())
             unknown += lacking
@@ -159,7 +159,7 @@ def _inspect_texts(opened, file, columns):
     }
 
 
-def _tokens_of(texts, tokenizer):
+def _count_tokens(texts, tokenizer):
     """Return the number of tokens of each text, and what is unknown."""
     from albert_tf.preprocessing.texts import tokenize_with_offsets
 
@@ -172,19 +172,19 @@ def _tokens_of(texts, tokenizer):
     return ids.row_lengths().numpy(), collections.Counter(unknown)
 
 
-def _shown_texts(found):
-    """Return what `_inspect_texts` found as rows of a report."""
-    count, length = found["count"], found["sequence_length"]
-    names = ", ".join(f"{x} {n:,}" for x, n in found["commonest_unknown"].items())
-    share = found["unknown"] / max(found["tokens"], 1)
-    verb = "read in windows" if found["reads_windows"] else "truncated"
+def _text_rows(counts):
+    """Return the counts of `_inspect_texts` as rows of a report."""
+    count, length = counts["count"], counts["sequence_length"]
+    names = ", ".join(f"{x} {n:,}" for x, n in counts["commonest_unknown"].items())
+    share = counts["unknown"] / max(counts["tokens"], 1)
+    verb = "read in windows" if counts["reads_windows"] else "truncated"
     return {
-        "texts": f"{count:,}, {found['tokens']:,} tokens",
+        "texts": f"{count:,}, {counts['tokens']:,} tokens",
         "unknown": f"{share:.2%} of the tokens{': ' * bool(names)}{names}",
-        "advice": found["advice"],
-        "lengths": f"median {found['median_length']}, 95% up to "
-        f"{found['length_of_95_percent']}, longest {found['longest']:,}",
-        verb: f"{found['longer']:,} ({found['longer'] / count:.1%}), longer than "
+        "advice": counts["advice"],
+        "lengths": f"median {counts['median_length']}, 95% up to "
+        f"{counts['length_of_95_percent']}, longest {counts['longest']:,}",
+        verb: f"{counts['longer']:,} ({counts['longer'] / count:.1%}), longer than "
         f"{length} tokens",
     }
 

@@ -6,7 +6,6 @@ import importlib.resources
 import json
 import pathlib
 import re
-import signal
 import sys
 import threading
 import time
@@ -43,7 +42,6 @@ class _Console(Console):
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
 console = _Console(highlight=False, markup=False, emoji=False)
 errors = _Console(stderr=True, highlight=False, markup=False, emoji=False)
-# The suffixes of exported files.
 EXPORTED = (".onnx", ".tflite")
 # Seconds between two lines of progress in a log.
 LINE_EVERY = 30.0
@@ -88,12 +86,10 @@ def check_checkpoint(name: str) -> None:
             f"The training in {name} is unfinished. Run the same command again to "
             "resume it."
         )
-    known, prefix = releases(), pathlib.Path(f"{name}.index")
-    if path.exists() or prefix.is_file() or name.startswith("hf://"):
+    is_file = path.exists() or pathlib.Path(f"{name}.index").is_file()
+    if is_file or name.startswith("hf://") or name in releases() or find_bundled(name):
         return
-    if name in known or find_bundled(name):
-        return
-    similar = difflib.get_close_matches(name, [*known, *BUNDLED], 1)
+    similar = difflib.get_close_matches(name, [*releases(), *BUNDLED], 1)
     hint = f" Did you mean {similar[0]}?" if similar else ""
     raise FileNotFoundError(
         f"There is no checkpoint at {name}: it is not a directory, a file or the name "
@@ -148,20 +144,19 @@ def check_files(*names: str | None) -> None:
 
 @contextlib.contextmanager
 def interruptible(context: typer.Context) -> Iterator[dict[str, Any]]:
-    """End a training at Ctrl-C or SIGTERM with a message and exit status 130.
+    """End a run that resumes at Ctrl-C or SIGTERM with a message and status 130.
 
     Yields the arguments of the training that print its progress: a bar on a terminal,
     otherwise a line per epoch and those of `progress_lines`.
     """
-    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         verbose = 1 if console.is_terminal else 2
         yield {"verbose": verbose, "progress": context.obj}
-    except KeyboardInterrupt as error:
-        console.print(str(error) or "Interrupted. The same command resumes.")
+    # The handler of SIGTERM in `main` raises SystemExit.
+    except (KeyboardInterrupt, SystemExit) as error:
+        message = str(error) if isinstance(error, KeyboardInterrupt) else ""
+        console.print(message or "Interrupted. The same command resumes.")
         raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, handler)
 
 
 # === Output ===
@@ -237,10 +232,10 @@ def progress_bar(
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a value of a report in a few words."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}={shown(item)}" for name, item in value.items())
+        return ", ".join(f"{name}={format_value(item)}" for name, item in value.items())
     if isinstance(value, list):
         more = [f"and {len(value) - 5} more"] if len(value) > 5 else []
         return ", ".join([*map(str, value[:5]), *more]) or "none"
@@ -272,5 +267,5 @@ def print_summary(values: dict) -> None:
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in values.items():
-        table.add_row(name, shown(value))
+        table.add_row(name, format_value(value))
     console.print(table)

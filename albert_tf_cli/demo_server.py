@@ -11,10 +11,10 @@ import typer
 
 from albert_tf_cli import common
 from albert_tf_cli.chinese_help import is_chinese
-from albert_tf_cli.demo_pages import COMPONENTS, PAGES, WORDS
-from albert_tf_cli.evaluation import coloured_html, read_remembered, reader_of
+from albert_tf_cli.demo_pages import COMPONENTS, WORDS
+from albert_tf_cli.evaluation import checked_reader, coloured_html, read_remembered
 from albert_tf_cli.options import output_option
-from albert_tf_cli.tasks import Columns, task_named
+from albert_tf_cli.tasks import TASKS, Columns, task_named
 from albert_tf_lite.errors import AlbertError, import_extra
 
 HOST = "127.0.0.1"
@@ -47,10 +47,11 @@ def demo(
     import_extra("gradio")
     common.import_tensorflow()
     answer = open_model(model)
-    if answer.task not in PAGES:
+    if not task_named(answer.task).page:
+        names = [name for name, task in TASKS.items() if task.page]
         raise AlbertError(
             f"{model} is a model for {answer.task}, which has no page. Expected a "
-            f"model for one of {', '.join(PAGES)}."
+            f"model for one of {', '.join(names)}."
         )
     language = language or ("zh" if is_chinese() else "en")
     name = pathlib.Path(model).resolve().name
@@ -79,11 +80,11 @@ def own_examples(model: str, answer: Any) -> list[list[str]]:
     file = settings.get("dev") or settings.get("train")
     if not file:
         return []
-    read, known = reader_of(task_named(answer.task)), answer.model.get_config()
+    read, config = checked_reader(task_named(answer.task)), answer.model.get_config()
     with contextlib.suppress(AlbertError, OSError):
-        found = read_remembered(model, Columns(), lambda x: read(file, x, known))
-        step = max(len(found) // NUM_EXAMPLES, 1)
-        x = found.select(range(len(found))[::step][:NUM_EXAMPLES]).x
+        examples = read_remembered(model, Columns(), lambda x: read(file, x, config))
+        step = max(len(examples) // NUM_EXAMPLES, 1)
+        x = examples.select(range(len(examples))[::step][:NUM_EXAMPLES]).x
         rows = zip(*(x if isinstance(x, tuple) else (x,)), strict=True)
         texts = [[x if isinstance(x, str) else "\n".join(x) for x in y] for y in rows]
         return [row for row in texts if all(map(str.strip, row))]
@@ -97,11 +98,12 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
     """
     gradio = import_extra("gradio")
     words = {name: texts[language] for name, texts in WORDS.items()}
-    page, task = PAGES[answer.task], task_named(answer.task)
+    task = task_named(answer.task)
+    page: Any = task.page
     fields = task.fields(answer.model)
-    known = [list(x) for x in examples or page.examples if len(x) == len(fields)]
+    examples = [list(x) for x in examples or page.examples if len(x) == len(fields)]
     names = page.outputs + ("characters",) * bool(task.explain)
-    respond = responder(answer, fields, task.explain, words)
+    respond = responder(answer, task, fields, words)
 
     def run(*texts):
         try:
@@ -117,17 +119,17 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
             with gradio.Column():
                 inputs = [
                     gradio.Textbox(value, label=words[name], lines=2, max_lines=12)
-                    for name, value in zip(fields, known[0], strict=True)
+                    for name, value in zip(fields, examples[0], strict=True)
                 ]
                 button = gradio.Button(words["run"], variant="primary")
             with gradio.Column():
                 outputs = []
-                for name, value in zip(names, respond(known[0]), strict=True):
+                for name, value in zip(names, respond(examples[0]), strict=True):
                     component, settings = COMPONENTS[name]
                     make = getattr(gradio, component)
                     outputs.append(make(value, label=words[name], **settings))
         gradio.Examples(
-            *(known, inputs, outputs, run),
+            *(examples, inputs, outputs, run),
             cache_examples=False,
             label=words["examples"],
             run_on_click=True,
@@ -137,9 +139,9 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
     return blocks
 
 
-def responder(answer, fields, explain, words) -> Callable[[Any], list]:
+def responder(answer, task, fields, words) -> Callable[[Any], list]:
     """Return the function of a page from texts to the values of its outputs."""
-    page, explain = PAGES[answer.task], explain and explain(answer.model)
+    page, explain = task.page, task.explain and task.explain(answer.model)
 
     def respond(texts):
         if not all(text.strip() for text in texts):

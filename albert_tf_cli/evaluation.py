@@ -14,7 +14,7 @@ from rich.table import Table
 
 from albert_tf_cli import common, options
 from albert_tf_cli.options import directory_option
-from albert_tf_cli.tasks import READERS, Columns, Task, task_named
+from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError, import_extra
 
@@ -73,15 +73,15 @@ def evaluate(
     common.check_files(file)
     trained = None if report_directory else common.open_network(model)
     if trained:
-        task, known = task_named(trained.task), trained.settings
+        task, arguments = task_named(trained.task), trained.settings
     else:
         common.import_tensorflow()
         from albert_tf import pipeline
 
-        found = pipeline(path=model)
-        task, trained = task_named(found.task), found.model
-        known = trained.get_config()
-    if task.name not in READERS:
+        answer = pipeline(path=model)
+        task, trained = task_named(answer.task), answer.model
+        arguments = trained.get_config()
+    if not task.read:
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
@@ -90,8 +90,8 @@ def evaluate(
     )
     if report_directory:
         check_support("--report", "mistakes", task)
-    read = reader_of(task, skip_invalid)
-    examples = read_remembered(model, columns, lambda x: read(file, x, known))
+    read = checked_reader(task, skip_invalid)
+    examples = read_remembered(model, columns, lambda x: read(file, x, arguments))
     predicted = task.predict(trained, examples.x, batch_size)
     values = task.report(trained, examples, predicted)
     if report_directory:
@@ -123,24 +123,26 @@ def _print_report(values):
         common.console.print(table)
 
 
-def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) -> Any:
-    """Return what `read` returns for the given columns, or those of the training.
+def read_remembered(
+    model: str, columns: Columns, read: Callable[[Columns], Any]
+) -> Any:
+    """Return what `read` returns for columns, or for those of the training.
 
     If the file lacks a column of the training, columns are found by default.
     """
     from albert_tf.data.tables import MissingColumnError
 
     if settings := common.read_metrics(model).get("settings"):
-        separator = given.label_separator or settings.get("label_separator")
-        given = given._replace(label_separator=separator)
-        if not any(given[:3]):
+        separator = columns.label_separator or settings.get("label_separator")
+        columns = columns._replace(label_separator=separator)
+        if not any(columns[:3]):
             names = {x: settings.get(f"{x}_column") for x in Columns._fields[:3]}
             with contextlib.suppress(MissingColumnError):
-                return read(given._replace(**names))
-    return read(given)
+                return read(columns._replace(**names))
+    return read(columns)
 
 
-def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
+def checked_reader(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
     """Return the method `read` of a task, with the option --skip-invalid.
 
     Readers read a file several times, for its encoding first. It raises if the file
@@ -172,7 +174,7 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
 def check_support(option_name: str, method: str, task: Task) -> None:
     """Raise if a task lacks an optional method, which an option needs."""
     if getattr(task, method) is None:
-        names = [name for name, other in READERS.items() if getattr(other, method)]
+        names = [name for name, other in TASKS.items() if getattr(other, method)]
         raise AlbertError(
             f"{option_name} does not apply to {task.name}, only to {', '.join(names)}."
         )
@@ -182,13 +184,13 @@ def _attributions(task, model, rows):
     """Return the attributions to the predicted class, by column of each row."""
     if not task.explain or not rows:
         return []
-    explain, found = task.explain(model), []
+    explain, attributions = task.explain(model), []
     for row in rows:
         columns = [name for name in ("text", "text_b") if name in row]
         texts = tuple(row[name] for name in columns)
         values = explain(texts, row.get("predicted")).values
-        found.append(dict(zip(columns, values, strict=True)))
-    return found
+        attributions.append(dict(zip(columns, values, strict=True)))
+    return attributions
 
 
 def write_report(

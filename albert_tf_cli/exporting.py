@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluation import read_remembered, reader_of
+from albert_tf_cli.evaluation import checked_reader, read_remembered
 from albert_tf_cli.options import data_option, output_option
-from albert_tf_cli.tasks import READERS, Columns, task_named
+from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import preset_digest
 
@@ -67,7 +67,7 @@ def export(
       albert-tf export my_model my.tflite --precision int8
       albert-tf export my_model my.onnx --check test.tsv
     """
-    format_name = _format_of(path, format_name)
+    format_name = _choose_format(path, format_name)
     if format_name == "savedmodel" and (check or precision != "float32"):
         name = "--check" if check else f"--precision {precision}"
         raise AlbertError(f"{name} needs --format litert or --format onnx.")
@@ -81,14 +81,18 @@ def export(
     common.import_tensorflow()
     from albert_tf import pipeline
 
-    found = pipeline(path=model)
-    task, trained = task_named(found.task), found.model
+    answer = pipeline(path=model)
+    task, trained = task_named(answer.task), answer.model
     columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
     examples = _read_examples(model, task, trained, check, columns)
     if format_name == "savedmodel":
         _export_saved_model(trained, path, model)
         return
-    exported = _export_file(trained, path, format_name, precision)
+    from albert_tf.export.engines import ENGINES
+
+    write, open_file = ENGINES[format_name]
+    write(trained, path, precision=precision)
+    exported = open_file(path)
     summary = {
         "wrote": f"{path} ({format_name} {precision}), which needs no other file",
         **_compare(trained, exported),
@@ -102,10 +106,10 @@ def _read_examples(model, task, trained, file, columns):
     """Return the examples of a file for the comparison, `None` without one."""
     if not file:
         return None
-    if task.name not in READERS:
+    if not task.read:
         raise AlbertError(f"--check does not apply to {task.name}.")
-    known, read = trained.get_config(), reader_of(task)
-    return read_remembered(model, columns, lambda x: read(file, x, known))
+    arguments, read = trained.get_config(), checked_reader(task)
+    return read_remembered(model, columns, lambda x: read(file, x, arguments))
 
 
 def _export_saved_model(trained, path, model):
@@ -124,15 +128,6 @@ def _export_saved_model(trained, path, model):
         f"outputs: {', '.join(answers)}.",
         soft_wrap=True,
     )
-
-
-def _export_file(trained, path, format_name, precision):
-    """Write a LiteRT or ONNX file and open it."""
-    from albert_tf.export.engines import ENGINES
-
-    write, opens = ENGINES[format_name]
-    write(trained, path, precision=precision)
-    return opens(path)
 
 
 def _compare(trained, exported):
@@ -163,15 +158,15 @@ def _compare_scores(task, trained, exported, examples):
     return {trained.monitor: f"{of_file:.4f}, of the model {of_model:.4f}"}
 
 
-def _format_of(path, given):
+def _choose_format(path, name):
     """Return the format to write; raise if the suffix of the path is of another."""
     suffix = os.path.splitext(path)[1].lower()
-    named = _FORMATS.get(suffix)
-    if given is None and suffix and not named:
+    by_suffix = _FORMATS.get(suffix)
+    if name is None and suffix and not by_suffix:
         raise AlbertError(
             f"{path} has the suffix of no format. Expected .onnx, .tflite, or a "
             "directory without a suffix for a SavedModel. Otherwise, pass --format."
         )
-    if given and named not in (None, given):
-        raise AlbertError(f"--format {given} does not write {suffix} files.")
-    return given or named or "savedmodel"
+    if name and by_suffix not in (None, name):
+        raise AlbertError(f"--format {name} does not write {suffix} files.")
+    return name or by_suffix or "savedmodel"

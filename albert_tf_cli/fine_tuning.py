@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluation import reader_of
-from albert_tf_cli.new_models import model_class_of, new_model
+from albert_tf_cli.evaluation import checked_reader
+from albert_tf_cli.new_models import choose_model_class, new_model
 from albert_tf_cli.options import (
     advanced_option,
     data_option,
@@ -19,11 +19,12 @@ from albert_tf_cli.options import (
     output_option,
     training_option,
 )
-from albert_tf_cli.tasks import READERS, Columns, split
+from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import NETWORK, preset_digest
 
-TaskName: Any = Literal[*READERS]
+_TASK_NAMES = tuple(name for name, task in TASKS.items() if task.read)
+TaskName: Any = Literal[_TASK_NAMES]
 Freeze = Literal["embeddings", "encoder"]
 PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
 # Minimum number of dev examples, and examples of the most frequent class per example of
@@ -34,14 +35,9 @@ _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 
 # Options with a default by the data.
 _RESOLVED = ("epochs", "batch_size")
-# Options that identify a training. An interrupted one resumes with the same values.
-IDENTIFYING = (
-    *("task", "sequence_length", "epochs", "batch_size", "learning_rate", "patience"),
-    *("monitor", "class_weight", "precision", "seed", "freeze", "pooling_mode"),
-    *("early_exit", "ema_momentum", "gradient_accumulation_steps"),
-)
-# Options whose files identify it by their contents, and those of the output.
-OTHERS = (
+# The others identify a training: an interrupted one resumes with the same values. Of
+# these, the contents of the files do, and the output may differ.
+NOT_IDENTIFYING = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "label_separator"),
     *("encoding", "skip_invalid", "output", "overwrite"),
@@ -53,7 +49,8 @@ def finetune(
     train: Annotated[str, data_option("File of labelled examples.")],
     output: Annotated[str, directory_option("Directory for the model.")],
     task: Annotated[
-        TaskName, data_option(f"Task to learn: {', '.join(READERS)}.", metavar="TASK")
+        TaskName,
+        data_option(f"Task to learn: {', '.join(_TASK_NAMES)}.", metavar="TASK"),
     ] = "text-classification",
     dev: Annotated[
         str | None,
@@ -147,20 +144,20 @@ def finetune(
       albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv \\
           --dev dev.tsv --output my_model
     """
-    given, learned = types.SimpleNamespace(**context.params), READERS[task]
+    args, task = types.SimpleNamespace(**context.params), TASKS[task]
     _check_output(pathlib.Path(output), checkpoint, overwrite)
-    data = _read(given, learned)
-    _check_start(given)
-    _print_start(given, data)
+    data = _read(args, task)
+    _check_start(args)
+    _print_start(args, data)
     common.import_tensorflow()
-    model = _build(given, data)
-    given.monitor = _monitor(given, model, learned, data)
-    if given.class_weight is None:
-        _warn_of_rare_class(learned.class_counts(data["train"]), model)
-    _warn_of_dev(data["dev"], learned.class_counts(data["dev"]))
-    given.epochs, given.batch_size = _defaults(given, len(data["train"]))
-    metrics = _train(context, given, model, learned, data)
-    _write(context, given, model, learned, data, metrics)
+    model = _build(args, data)
+    args.monitor = _monitor(args, model, task, data)
+    if args.class_weight is None:
+        _warn_of_rare_class(task.class_counts(data["train"]), model)
+    _warn_of_dev(data["dev"], task.class_counts(data["dev"]))
+    args.epochs, args.batch_size = _defaults(args, len(data["train"]))
+    metrics = _train(context, args, model, task, data)
+    _write(context, args, model, task, data, metrics)
 
 
 def _check_output(folder, checkpoint, overwrite):
@@ -174,149 +171,148 @@ def _check_output(folder, checkpoint, overwrite):
         )
 
 
-def _read(given, learned):
+def _read(args, task):
     """Return the examples by part; without a dev file, a tenth of train is dev."""
-    read = reader_of(learned, given.skip_invalid)
+    read = checked_reader(task, args.skip_invalid)
     columns = Columns(
-        *(given.label_column, given.text_column, given.text_b_column),
-        *(given.label_separator, given.encoding),
+        *(args.label_column, args.text_column, args.text_b_column),
+        *(args.label_separator, args.encoding),
     )
-    data = {"train": read(given.train, columns)}
+    data = {"train": read(args.train, columns)}
     for name in ("dev", "test"):
-        if file := getattr(given, name):
+        if file := getattr(args, name):
             data[name] = read(file, columns, data["train"].arguments)
     if "dev" not in data:
-        data["train"], data["dev"] = split(data["train"], given.seed)
+        data["train"], data["dev"] = split(data["train"], args.seed)
     return data
 
 
-def _check_start(given):
+def _check_start(args):
     """Raise if there is nothing to start from."""
-    if given.checkpoint:
-        common.check_checkpoint(given.checkpoint)
-    elif not (given.config and given.vocab):
+    if args.checkpoint:
+        common.check_checkpoint(args.checkpoint)
+    elif not (args.config and args.vocab):
         raise AlbertError(
             "Missing --checkpoint. To train from random weights, give --config and "
             "--vocab instead."
         )
-    common.check_files(given.vocab)
+    common.check_files(args.vocab)
 
 
-def _print_start(given, data):
+def _print_start(args, data):
     """Print the labels, the number of examples and the start of a training."""
     counts = ", ".join(f"{name} {len(part):,}" for name, part in data.items())
     if labels := data["train"].arguments.get("labels"):
-        counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
-    start = given.checkpoint or f"random weights ({given.config})"
+        counts = f"{len(labels)} labels: {common.format_value(labels)}. {counts}"
+    start = args.checkpoint or f"random weights ({args.config})"
     common.console.print(f"{counts} examples, from {start}", soft_wrap=True)
 
 
-def _build(given, data):
-    """Return the compiled model."""
+def _build(args, data):
     import keras
 
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.training import fine_tuning_learning_rate
 
-    keras.utils.set_random_seed(given.seed)
-    keras.config.set_dtype_policy(as_dtype(given.precision))
-    pooling = {"pooling_mode": given.pooling_mode} if given.pooling_mode else {}
+    keras.utils.set_random_seed(args.seed)
+    keras.config.set_dtype_policy(as_dtype(args.precision))
+    pooling = {"pooling_mode": args.pooling_mode} if args.pooling_mode else {}
     model = new_model(
-        model_class_of(given.task, given.early_exit, given.class_weight, pooling),
-        *(given.checkpoint, given.config, given.vocab, given.sequence_length),
+        choose_model_class(args.task, args.early_exit, args.class_weight, pooling),
+        *(args.checkpoint, args.config, args.vocab, args.sequence_length),
         {**data["train"].arguments, **pooling},
     )
-    learning_rate = given.learning_rate
-    if learning_rate is None and given.checkpoint is None:
+    learning_rate = args.learning_rate
+    if learning_rate is None and args.checkpoint is None:
         width = model.backbone.hidden_dim
         learning_rate = fine_tuning_learning_rate(width, random_weights=True)
     model.compile(
         learning_rate=learning_rate,
-        ema_momentum=given.ema_momentum,
-        gradient_accumulation_steps=given.gradient_accumulation_steps,
+        ema_momentum=args.ema_momentum,
+        gradient_accumulation_steps=args.gradient_accumulation_steps,
     )
     return model
 
 
-def _monitor(given, model, learned, data):
+def _monitor(args, model, task, data):
     """Return the score that chooses the epoch; raise if the model has none such."""
-    if given.monitor is None:
+    if args.monitor is None:
         return model.monitor
     example = data["dev"].select([0])
-    scores = {model.monitor, *learned.evaluate(model, example, given.batch_size)}
-    if given.monitor not in scores - _NOT_TO_MAXIMISE:
+    scores = {model.monitor, *task.evaluate(model, example, args.batch_size)}
+    if args.monitor not in scores - _NOT_TO_MAXIMISE:
         raise AlbertError(
-            f"--monitor {given.monitor} is not a score to maximise. Expected one of: "
+            f"--monitor {args.monitor} is not a score to maximise. Expected one of: "
             f"{', '.join(sorted(scores - _NOT_TO_MAXIMISE))}"
         )
-    return given.monitor
+    return args.monitor
 
 
-def _defaults(given, examples):
+def _defaults(args, examples):
     """Return the number of epochs and the batch size for a number of examples."""
     from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
 
-    epochs = given.epochs or fine_tuning_epochs(examples)
-    batch_size = given.batch_size or fine_tuning_batch_size(examples)
+    epochs = args.epochs or fine_tuning_epochs(examples)
+    batch_size = args.batch_size or fine_tuning_batch_size(examples)
     common.console.print(f"Epochs: {epochs}, batch size: {batch_size}")
     return epochs, batch_size
 
 
-def _train(context, given, model, learned, data):
+def _train(context, args, model, task, data):
     """Train and return the metrics, with those of the test examples."""
     from albert_tf.models import class_weights
     from albert_tf.training.fine_tuning import fine_tune
     from albert_tf.training.run_state import model_digest
 
-    train, dev, size = data["train"], data["dev"], given.batch_size
-    weights = given.class_weight and class_weights(train.y, train.arguments["labels"])
+    train, dev, size = data["train"], data["dev"], args.batch_size
+    weights = args.class_weight and class_weights(train.y, train.arguments["labels"])
     # A resumed training must have the same settings and contents of files.
-    settings = {name: context.params[name] for name in IDENTIFYING}
-    settings |= {name: getattr(given, name) for name in _RESOLVED}
+    settings = {k: x for k, x in context.params.items() if k not in NOT_IDENTIFYING}
+    settings |= {name: getattr(args, name) for name in _RESOLVED}
     settings |= {"arguments": train.arguments, "model": model_digest(model)}
     with common.interruptible(context) as progress:
         metrics = fine_tune(
             model,
             (train.x, train.y),
             (dev.x, dev.y),
-            given.output,
-            epochs=given.epochs,
+            args.output,
+            epochs=args.epochs,
             batch_size=size,
             settings=settings,
             **progress,
-            maximise=given.monitor,
-            tune=lambda model: learned.tune(model, dev, size),
-            scores=lambda model: learned.evaluate(model, dev, size),
-            freeze=given.freeze,
-            patience=given.patience,
-            seed=given.seed,
+            maximise=args.monitor,
+            tune=lambda model: task.tune(model, dev, size),
+            scores=lambda model: task.evaluate(model, dev, size),
+            freeze=args.freeze,
+            patience=args.patience,
+            seed=args.seed,
             class_weight=weights,
         )
     if test := data.get("test"):
         metrics["test"] = {
             **model.evaluate(test.x, test.y, size, verbose=0, return_dict=True),
-            **learned.evaluate(model, test, size),
+            **task.evaluate(model, test, size),
         }
     return metrics
 
 
-def _write(context, given, model, learned, data, metrics):
+def _write(context, args, model, task, data, metrics):
     """Write metrics.json, history.png, the exported model and the model card."""
     from albert_tf.export import onnx
     from albert_tf.files import remove_directory, write_json
     from albert_tf.model_card import write_model_card
     from albert_tf.training.run_state import plot_history
 
-    folder, settings = pathlib.Path(given.output), dict(context.params)
+    folder, settings = pathlib.Path(args.output), dict(context.params)
     del settings["output"]
-    metrics["settings"] = settings | {x: getattr(given, x) for x in _RESOLVED}
+    metrics["settings"] = settings | {x: getattr(args, x) for x in _RESOLVED}
     if labels := data["train"].arguments.get("labels"):
         metrics["classes"] = labels
-    card = _card(given, learned, data, metrics)
+    card = _card(args, task, data, metrics)
     # An export uses the card of the same weights only.
     metrics["card"] = {preset_digest(folder): card}
     write_json(folder / "metrics.json", metrics)
-    plot_history(metrics["history"], ("loss", given.monitor), folder / "history.png")
+    plot_history(metrics["history"], ("loss", args.monitor), folder / "history.png")
     # For answers without TensorFlow, where the package and the task allow it.
     with contextlib.suppress(ImportError, AlbertError):
         onnx(model, folder / NETWORK, preset=folder)
@@ -324,32 +320,32 @@ def _write(context, given, model, learned, data, metrics):
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
     best = [
-        f"{name} {given.monitor} {metrics[name][given.monitor]:.4f}"
+        f"{name} {args.monitor} {metrics[name][args.monitor]:.4f}"
         for name in ("dev", "test")
         if name in metrics
     ]
     common.console.print(
         f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
-        f"{', '.join(best)}. Model, README.md and metrics.json are in {given.output}",
+        f"{', '.join(best)}. Model, README.md and metrics.json are in {args.output}",
         soft_wrap=True,
     )
 
 
-def _card(given, learned, data, metrics):
+def _card(args, task, data, metrics):
     """Return what the model card has of a training."""
     from albert_tf.model_card import excerpt
 
-    files = {name: getattr(given, name) for name in data}
-    files["dev"] = files["dev"] or f"{given.train} (10%)"
+    files = {name: getattr(args, name) for name in data}
+    files["dev"] = files["dev"] or f"{args.train} (10%)"
     return {
-        "start": given.checkpoint or f"{given.config} (random weights)",
+        "start": args.checkpoint or f"{args.config} (random weights)",
         "data": {
             name: (files[name], len(part), metrics.get(name, {}))
             for name, part in data.items()
         },
         "examples": {
             label: excerpt(text)
-            for label, text in learned.class_examples(data["train"]).items()
+            for label, text in task.class_examples(data["train"]).items()
         },
     }
 
@@ -382,7 +378,7 @@ def _warn_of_dev(dev, counts):
     if missing := [label for label, count in counts.items() if not count]:
         warnings.warn(
             f"{len(missing)} of {len(counts)} classes have no dev example: "
-            f"{common.shown(missing)}. Mistakes on them do not change the score. Pass "
-            "--dev with examples of each class.",
+            f"{common.format_value(missing)}. Mistakes on them do not change the "
+            "score. Pass --dev with examples of each class.",
             stacklevel=2,
         )

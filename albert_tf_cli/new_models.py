@@ -7,13 +7,13 @@ from typing import Any
 from albert_tf_lite.errors import AlbertError
 
 
-def model_class_of(task, early_exit, class_weight, given):
+def choose_model_class(task, early_exit, class_weight, options):
     """Return the class of the model; raise if it does not take an option."""
     from albert_tf.models import TASKS, AlbertEarlyExitClassifier
 
     model_class = AlbertEarlyExitClassifier if early_exit else TASKS[task]
-    known = inspect.signature(TASKS[task]).parameters
-    unknown = [name.replace("_", "-") for name in given if name not in known]
+    arguments = inspect.signature(TASKS[task]).parameters
+    unknown = [name.replace("_", "-") for name in options if name not in arguments]
     if model_class.name_of_task != task:
         unknown.append("early-exit")
     if class_weight and not model_class.takes_class_weight:

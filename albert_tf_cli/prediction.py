@@ -3,33 +3,30 @@
 import contextlib
 import dataclasses
 import functools
+import io
 import itertools
+import os
 import pathlib
 import re
+import sys
+import warnings
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
 
+from albert_tf.data.reading import endings, is_json, open_text
 from albert_tf.data.writing import check_writable, write_records
-from albert_tf_cli import common, options
+from albert_tf_cli import common, options, streaming
 from albert_tf_cli.evaluation import check_support, coloured_runs, read_remembered
-from albert_tf_cli.inputs import file_of, standard_input
 from albert_tf_cli.options import model_option, output_option
-from albert_tf_cli.streaming import (
-    BLOCK,
-    CheckedBlocks,
-    answer_blocks,
-    append,
-    file_blocks,
-    open_journal,
-    read_journal,
-)
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import open_exported
 from albert_tf_lite.pipelines import Pipeline
+
+_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx")
 
 
 def predict(
@@ -115,7 +112,7 @@ def predict(
     labels = _labels(candidate_labels, task_name)
     suffix = _check_output(output, as_json)
     texts = [] if texts == ["-"] else texts
-    file = file_of(texts)
+    file = _named_file(texts)
     settings: dict[str, Any] = {"batch_size": batch_size}
     settings |= {"candidate_labels": labels} if labels else {}
     settings |= {} if top_k is None else {"top_k": top_k or None}
@@ -133,7 +130,7 @@ def predict(
     elif engine != "ray":
         workers = 1
     answers = functools.partial(
-        answer_blocks,
+        streaming.answer_blocks,
         functools.partial(_explain, opened) if explain else opened.answer,
         blocks,
         engine="ray" if engine == "ray" else "process",
@@ -148,16 +145,52 @@ def predict(
     run = {"model": _digest(opened), "texts": blocks.digest}
     run |= {"task": opened.task.name, "labels": labels, "top_k": top_k}
     run |= {"engine": None if opened.network else engine, "batch_size": batch_size}
-    run |= {"explain": explain, "block": BLOCK}
+    run |= {"explain": explain, "block": streaming.BLOCK}
     with (
         common.interruptible(context),
-        open_journal(output, run, blocks.sizes) as (journal, finished),
+        streaming.open_journal(output, run, blocks.sizes) as (journal, finished),
     ):
         _complete(journal, answers(finished), blocks.sizes, finished, context)
         records = functools.partial(_records, opened, blocks, journal, suffix, explain)
         write_records(output, records, suffix, file)
     count = sum(blocks.sizes)
     common.console.print(f"{count:,} answers are in {output}", soft_wrap=True)
+
+
+def _named_file(texts):
+    """Return the file that the only text names; raise if that file is missing."""
+    if texts and len(texts) > 1 and all(map(os.path.isfile, texts)):
+        raise AlbertError(f"Pass one file at a time. Received: {' '.join(texts)}")
+    if not texts or len(texts) > 1:
+        return None
+    # Unlike pathlib, this returns False for a text that is too long for a name.
+    if os.path.isfile(texts[0]) or os.path.isdir(texts[0]):
+        return texts[0]
+    is_pipe = os.path.exists(texts[0])
+    if is_pipe or endings(texts[0])[0] in _SUFFIXES:
+        raise FileNotFoundError(
+            f"{texts[0]} is not a file. Expected texts, or one file of texts. Pass the "
+            "output of another command as standard input."
+        )
+    return None
+
+
+def _standard_input(encoding):
+    """Return the lines of standard input, with U+FFFD for what cannot be decoded."""
+    name = "Standard input"
+    file = io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
+    text = open_text(name, file, encoding, "replace", newline=None)
+    lines = [line.removesuffix("\n") for line in text]
+    lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
+    if wrong := [i for i, line in enumerate(lines, start=1) if "\ufffd" in line]:
+        warnings.warn(
+            f"{name} is not {text.encoding.upper()} in {len(wrong)} lines, first in "
+            f"line {wrong[0]}. Name the right encoding with `encoding=`.",
+            stacklevel=2,
+        )
+    if lines and is_json(lines[0]):
+        raise AlbertError(f"{name} looks like JSON. Save it as a .jsonl file.")
+    return lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,11 +229,11 @@ def _check_output(output, as_json):
     return check_writable(output, as_json) if output else ""
 
 
-def _free_name(name, taken):
+def _free_name(name, columns):
     """Return a name for a column of answers that no column of the input has."""
     numbered = (f"predicted_{name}_{i}" for i in itertools.count(2))
     names = itertools.chain([name, f"predicted_{name}"], numbered)
-    return next(x for x in names if x not in taken)
+    return next(x for x in names if x not in columns)
 
 
 def _open(model, task_name, engine, explain, settings):
@@ -238,18 +271,18 @@ def _open(model, task_name, engine, explain, settings):
 
 def _read(opened, model, file, texts, columns):
     """Return the blocks of all examples of a file, or of texts."""
+    task, fields = opened.task, opened.fields
     if file:
-        task, fields = opened.task, opened.fields
 
         def read(columns):
-            return CheckedBlocks(file_blocks(task, file, columns, fields), file)
+            blocks = streaming.file_blocks(task, file, columns, fields)
+            return streaming.CheckedBlocks(blocks, file)
 
         return read_remembered(model, columns, read)
-    lines = texts or standard_input(columns.encoding)
-    parts = [lines[i : i + BLOCK] for i in range(0, len(lines), BLOCK)]
-    inputs = functools.partial(opened.task.inputs, opened.fields)
-    return CheckedBlocks(
-        lambda: ((inputs(part), None) for part in parts), "The list of texts"
+    lines, size = texts or _standard_input(columns.encoding), streaming.BLOCK
+    blocks = [lines[i : i + size] for i in range(0, len(lines), size)]
+    return streaming.CheckedBlocks(
+        lambda: ((task.inputs(fields, x), None) for x in blocks), "The list of texts"
     )
 
 
@@ -275,37 +308,38 @@ def _complete(journal, answers, sizes, finished, context):
         contextlib.closing(answers),
     ):
         progress(done, total)
-        for _, found in answers:
-            append(journal, found)
-            done += len(found)
+        for _, block in answers:
+            streaming.append(journal, block)
+            done += len(block)
             progress(done, total)
 
 
 def _records(opened, blocks, journal, suffix, explain):
     """Yield the record of each example with its answer."""
     task, fields = opened.task, opened.fields
-    taken = blocks.names or dict.fromkeys(fields)
-    for (x, own), answers in zip(blocks(), read_journal(journal), strict=True):
+    columns = blocks.names or dict.fromkeys(fields)
+    answered = zip(blocks(), streaming.read_journal(journal), strict=True)
+    for (x, records), answers in answered:
         examples = (dict(zip(fields, part, strict=False)) for part in _examples(x))
-        for record, found in zip(own or examples, answers, strict=True):
+        for record, answer in zip(records or examples, answers, strict=True):
             if suffix == ".jsonl":
-                named = found if isinstance(found, dict) else {"answer": found}
+                cells = answer if isinstance(answer, dict) else {"answer": answer}
             else:
-                named = task.columns(found["answer"] if explain else found)
-            yield record | {_free_name(k, taken): x for k, x in named.items()}
+                cells = task.columns(answer["answer"] if explain else answer)
+            yield record | {_free_name(k, columns): x for k, x in cells.items()}
 
 
-def _print_answer(task, parts, found, as_json, explain):
+def _print_answer(task, parts, answer, as_json, explain):
     if as_json:
-        common.print_json(found)
+        common.print_json(answer)
         return
-    named = task.columns(found["answer"] if explain else found)
-    cells = [f"{x:.4f}" if isinstance(x, float) else x for x in named.values()]
+    values = task.columns(answer["answer"] if explain else answer).values()
+    cells = [f"{x:.4f}" if isinstance(x, float) else x for x in values]
     if explain:
         # rich would turn the tabs into spaces.
         labels = "\t".join([*map(str, cells), ""])
         print(common.escaped(labels), end="", flush=True)
-        values = found["explanation"]["characters"]
+        values = answer["explanation"]["characters"]
         common.console.print(_coloured(parts, values), soft_wrap=True)
     else:
         *texts, last = parts
@@ -320,7 +354,7 @@ def _print_answer(task, parts, found, as_json, explain):
 def _explain(opened, x):
     """Return the answers for inputs, each with its explanation."""
     rows = []
-    for found, parts in zip(opened.answer(x), _examples(x), strict=True):
+    for answer, parts in zip(opened.answer(x), _examples(x), strict=True):
         values = opened.explainer(parts if isinstance(x, tuple) else parts[0])
         explanation = {
             "label": values.label,
@@ -328,17 +362,17 @@ def _explain(opened, x):
             "baseline": values.baseline,
             "characters": [x.tolist() for x in values.values],
         }
-        rows.append({"answer": found, "explanation": explanation})
+        rows.append({"answer": answer, "explanation": explanation})
     return rows
 
 
 def _coloured(texts, attributions):
     """Return texts for a terminal, coloured on a common scale."""
     strongest = max((abs(x) for values in attributions for x in values), default=0.0)
-    shown = []
+    coloured = []
     for text, values in zip(texts, attributions, strict=True):
         part = Text()
         for piece, colour in coloured_runs(text, values, strongest):
             part.append(common.escaped(piece), colour and f"black on {colour}")
-        shown.append(part)
-    return Text("\t").join(shown)
+        coloured.append(part)
+    return Text("\t").join(coloured)

@@ -1,6 +1,7 @@
 """The command `albert-tf pretrain`."""
 
 import pathlib
+import types
 from typing import Annotated, Literal
 
 import typer
@@ -84,106 +85,128 @@ def pretrain(
     Example:
       albert-tf pretrain --data records --config albert_tiny_zh --output my_albert
     """
-    interval = min(interval, steps)
-    rate = _rate(mask_selection_rate)
-    if (config is None) == (checkpoint is None):
-        raise AlbertError(
-            "Give --config to train from random weights, or --checkpoint to start from "
-            "a checkpoint."
-        )
-    if checkpoint is not None:
-        common.check_checkpoint(checkpoint)
-    for path in filter(None, (data, dev)):
-        if not pathlib.Path(path).is_dir():
-            raise FileNotFoundError(f"There are no records in {path}.")
-    folder = pathlib.Path(output)
-    if (folder / "history.json").exists() and not common.state_folder(output).exists():
-        raise FileExistsError(
-            f"{output} holds a finished training. To continue from it use --checkpoint "
-            f"{output} and another --output; to start over, remove it."
-        )
+    args = types.SimpleNamespace(**context.params)
+    args.interval = min(interval, steps)
+    args.mask_selection_rate = _rate(mask_selection_rate)
+    _check(args)
     common.console.print(
         f"{steps:,} steps of {batch_size} sequences of {data}, from "
         f"{checkpoint or f'random weights ({config})'}",
         soft_wrap=True,
     )
     common.import_tensorflow()
+    from albert_tf.checkpoints.layouts import original_layout
+    from albert_tf.checkpoints.saving import Saving
+    from albert_tf.pretraining.dataset import PretrainingRecords
+
+    parts = {"train": PretrainingRecords(data)}
+    records = parts["train"]
+    count = sum(records.counts.values())
+    common.console.print(f"{count:,} sequences in {data}", soft_wrap=True)
+    if dev:
+        parts["dev"] = PretrainingRecords(dev)
+    model, masks = _build(args, records)
+    # Report now what could not be written after the training.
+    args.to = to or original_layout(model.backbone.get_config()).name
+    saving = Saving(model, output, args.to, records.tokenizer)
+    done = _train(context, args, model, masks, parts)
+    _write(context, args, model, saving, parts, done)
+
+
+def _check(args):
+    """Raise if an option is wrong, or --output holds a finished training."""
+    if (args.config is None) == (args.checkpoint is None):
+        raise AlbertError(
+            "Give --config to train from random weights, or --checkpoint to start from "
+            "a checkpoint."
+        )
+    if args.checkpoint is not None:
+        common.check_checkpoint(args.checkpoint)
+    for path in filter(None, (args.data, args.dev)):
+        if not pathlib.Path(path).is_dir():
+            raise FileNotFoundError(f"There are no records in {path}.")
+    is_unfinished = common.state_folder(args.output).exists()
+    if pathlib.Path(args.output, "history.json").exists() and not is_unfinished:
+        raise FileExistsError(
+            f"{args.output} holds a finished training. To continue from it use "
+            f"--checkpoint {args.output} and another --output; to start over, remove "
+            "it."
+        )
+
+
+def _build(args, records):
+    """Return the compiled model, and the generator of masks."""
     import keras
 
     from albert_tf.backbone.precision import as_dtype
-    from albert_tf.checkpoints.layouts import original_layout
-    from albert_tf.checkpoints.saving import Saving
-    from albert_tf.files import remove_directory, write_json
-    from albert_tf.model_card import write_model_card
-    from albert_tf.pretraining.dataset import PretrainingRecords
-    from albert_tf.pretraining.training import pretrain
     from albert_tf.training import scheduled_optimizer
-    from albert_tf.training.run_state import data_digest, plot_history
 
-    keras.utils.set_random_seed(seed)
-    keras.config.set_dtype_policy(as_dtype(precision))
-    records = PretrainingRecords(data)
-    count = sum(records.counts.values())
-    common.console.print(f"{count:,} sequences in {data}", soft_wrap=True)
-    dev_records = PretrainingRecords(dev) if dev else None
-    masks = _masks(
-        records,
-        masking,
-        mask_selection_rate=rate,
-        ngram=ngram,
-        whole_word=whole_word,
-        marked_labels=marked_labels,
-    )
-    model = _pretrainer(config, checkpoint, records)
+    keras.utils.set_random_seed(args.seed)
+    keras.config.set_dtype_policy(as_dtype(args.precision))
+    masks = _masks(args, records)
+    model = _pretrainer(args.config, args.checkpoint, records)
     model.compile(
         scheduled_optimizer(
-            *(optimizer, learning_rate, steps, warmup, ema_momentum),
-            gradient_accumulation_steps=gradient_accumulation_steps,
+            *(args.optimizer, args.learning_rate, args.steps, args.warmup),
+            args.ema_momentum,
+            gradient_accumulation_steps=args.gradient_accumulation_steps,
         )
     )
-    # Report now what could not be written after the training.
-    layout = to or original_layout(model.backbone.get_config()).name
-    saving = Saving(model, output, layout, records.tokenizer)
-    start = data_digest(model.backbone.get_weights()) if checkpoint else None
+    return model, masks
+
+
+def _train(context, args, model, masks, parts):
+    from albert_tf.pretraining.training import pretrain
+    from albert_tf.training.run_state import data_digest
+
+    is_new = args.checkpoint is None
+    start = None if is_new else data_digest(model.backbone.get_weights())
     with common.interruptible(context) as progress:
-        done = pretrain(
+        return pretrain(
             model,
-            records,
-            output,
-            steps,
-            batch_size,
+            parts["train"],
+            args.output,
+            args.steps,
+            args.batch_size,
             masks=masks,
-            seed=seed,
-            interval=interval,
-            dev=dev_records,
+            seed=args.seed,
+            interval=args.interval,
+            dev=parts.get("dev"),
             settings={"checkpoint": start},
             **progress,
         )
-    settings = {**context.params, "interval": interval, "to": layout}
+
+
+def _write(context, args, model, saving, parts, done):
+    """Write history.json, loss.png, the checkpoint and the model card."""
+    from albert_tf.files import remove_directory, write_json
+    from albert_tf.model_card import write_model_card
+    from albert_tf.training.run_state import plot_history
+
+    folder, history = pathlib.Path(args.output), done["history"]
+    settings = {**context.params, "interval": args.interval, "to": args.to}
     del settings["output"]
     write_json(folder / "history.json", {**done, "settings": settings})
-    shown = ("loss", "mlm_logits_accuracy", "sop_logits_accuracy")
-    plot_history(done["history"], shown, folder / "loss.png", interval, "step")
+    metrics = ("loss", "mlm_logits_accuracy", "sop_logits_accuracy")
+    plot_history(history, metrics, folder / "loss.png", args.interval, "step")
     # Last, because an existing preset is not overwritten.
     saving.write()
-    parts = {"train": _card_row(records, done["history"])}
-    if dev_records:
-        parts["dev"] = _card_row(dev_records, done["history"], is_dev=True)
     write_model_card(
         folder,
         model,
         tokenizer=saving.tokenizer,
-        start=checkpoint or f"{config} (random weights)",
-        data=parts,
+        start=args.checkpoint or f"{args.config} (random weights)",
+        data={name: _card_row(x, history, name == "dev") for name, x in parts.items()},
     )
-    remove_directory(common.state_folder(output))
+    remove_directory(common.state_folder(folder))
     common.console.print(
-        f"Checkpoint ({layout}), README.md, history.json and loss.png are in {output}",
+        f"Checkpoint ({args.to}), README.md, history.json and loss.png are in "
+        f"{args.output}",
         soft_wrap=True,
     )
 
 
-def _card_row(records, history, is_dev=False):
+def _card_row(records, history, is_dev):
     """Return folder, size and last scores of records, as the model card has them."""
     scores = {
         name.removeprefix("val_"): values[-1]
@@ -207,11 +230,13 @@ def _rate(text):
     return (first, *last) if last else first
 
 
-def _masks(records, masking, **given):
-    """Return the generator of the given options; `None` to keep the masks."""
-    if masking == "dynamic":
-        return records.masks(**given)
-    names = [name for name, value in given.items() if value is not None]
+def _masks(args, records):
+    """Return the generator of the options; `None` to keep the masks."""
+    names = ("mask_selection_rate", "ngram", "whole_word", "marked_labels")
+    settings = {name: getattr(args, name) for name in names}
+    if args.masking == "dynamic":
+        return records.masks(**settings)
+    names = [name for name, value in settings.items() if value is not None]
     if names or not records.is_masked:
         raise AlbertError(
             "--masking static needs records of `pretrain-data --masked` and no options "

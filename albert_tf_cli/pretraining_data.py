@@ -97,12 +97,8 @@ def pretrain_data(
       albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt \\
           --output records
     """
-    options = {
-        "mask_selection_rate": mask_selection_rate,
-        "ngram": ngram,
-        "marked_labels": marked_labels,
-    }
-    masks = {name: value for name, value in options.items() if value is not None}
+    names = ("mask_selection_rate", "ngram", "marked_labels")
+    masks = {x: y for x in names if (y := context.params[x]) is not None}
     if masks and not masked:
         raise AlbertError(
             f"{', '.join(masks)}: records hold no masks, which `pretrain` draws. Give "

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import json
 import os
 import pathlib
 import sys
@@ -46,6 +47,20 @@ def assets():
     if not path:
         pytest.skip("ALBERT_TF_ASSETS does not name the folder of released files")
     return pathlib.Path(path)
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file of bytes, a text, or a value as JSON, and return its path."""
+
+    def write_file(content, name="a.json"):
+        if not isinstance(content, bytes | str):
+            content = json.dumps(content, ensure_ascii=False)
+        data = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / name).write_bytes(data)
+        return tmp_path / name
+
+    return write_file
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from albert_tf.checkpoints import open_checkpoint, save_checkpoint
 from albert_tf.pretraining import PretrainingData
 from albert_tf.pretraining.corpus import Corpus
 from albert_tf.pretraining.shards import ShardMaker
-from albert_tf_cli.evaluation import reader_of
+from albert_tf_cli.evaluation import checked_reader
 from albert_tf_cli.tasks import Columns, Task
 from albert_tf_lite.changes import unchanged
 
@@ -65,7 +65,7 @@ def labelled_texts(folder):
             change(pathlib.Path(path))
             raise ValueError("of the second half")
 
-    return file, lambda: reader_of(Reader())(file, Columns())
+    return file, lambda: checked_reader(Reader())(file, Columns())
 
 
 CASES = {

@@ -25,7 +25,6 @@ _CANDIDATES = {
 # UTF-16 without a mark, which makes characters of any bytes, and EUC of Japan are rare.
 _PENALTY = {"utf-16-le": 0.2, "utf-16-be": 0.2, "euc_jp": 0.1}
 _PRIVATE = frozenset(map(chr, range(0xE000, 0xF900)))
-# Names of encodings in messages.
 NAMES = {
     "cp950": "big5 (cp950)",
     "cp932": "shift_jis (cp932)",
@@ -63,22 +62,22 @@ def guess_encoding(data: bytes) -> Guess:
         is_wide = max(min(zeros[:2]), min(zeros[2:])) > len(data[:4000]) // 5
         order = "be" if zeros[0] + zeros[2] > zeros[1] + zeros[3] else "le"
         return Guess(f"utf-{32 if is_wide else 16}-{order}")
-    if b"\x1b$" in data and decoded(data, "iso2022_jp"):
+    if b"\x1b$" in data and try_decode(data, "iso2022_jp"):
         return Guess("iso2022_jp")
-    is_utf8 = decoded(data, "utf-8") is not None
+    is_utf8 = try_decode(data, "utf-8") is not None
     if re.search(rb"[\x01-\x08\x0e-\x1f]", data):
         for name in ("utf-16-le", "utf-16-be"):
-            if _score(decoded(data, name), name) > 0.3:
+            if _score(try_decode(data, name), name) > 0.3:
                 return Guess(name, "utf-8" if is_utf8 else None)
     if is_utf8:
         return Guess("utf-8")
     lines = [line for line in re.split(b"[\r\n]", data) if not line.isascii()]
-    valid = [text for x in lines if (text := decoded(x, "utf-8")) is not None]
+    valid = [text for x in lines if (text := try_decode(x, "utf-8")) is not None]
     if 2 * len(valid) >= len(lines):
         return Guess("utf-8")
     if any(_share(text, _CHINESE) > 0.5 and len(text) > 1 for text in valid):
         return Guess(None, "utf-8")
-    scores = {x: _score(decoded(data, x), x) for x in _CANDIDATES}
+    scores = {x: _score(try_decode(data, x), x) for x in _CANDIDATES}
     if scores["cp950"] >= 0:
         # This superset counts only where big5 cannot decode.
         del scores["big5hkscs"]
@@ -89,7 +88,7 @@ def guess_encoding(data: bytes) -> Guess:
     return Guess(best if scores[best] >= _LEAST else None, other if is_close else None)
 
 
-def decoded(data: bytes, encoding: str) -> str | None:
+def try_decode(data: bytes, encoding: str) -> str | None:
     """Return the text of bytes whose last character may be incomplete, or `None`."""
     try:
         return codecs.getincrementaldecoder(encoding)().decode(data)

@@ -99,7 +99,7 @@ def clean_labels(cells: Sequence[Any], places: Sequence[str]) -> list[Label]:
     Raises:
         AlbertError: if a cell is not a label or a list of labels. Names the place.
     """
-    labels = [_label_of(cell, place) for cell, place in zip(cells, places, strict=True)]
+    labels = [_parse_cell(*row) for row in zip(cells, places, strict=True)]
     found: dict[str, list[str]] = {}
     for label, place in zip(labels, places, strict=True):
         for name in (label,) if isinstance(label, str) else label or ():
@@ -123,17 +123,17 @@ def clean_labels(cells: Sequence[Any], places: Sequence[str]) -> list[Label]:
     ]
 
 
-def _label_of(cell, place):
+def _parse_cell(cell, place):
     if is_missing(cell):
         return None
     if not isinstance(cell, (list, tuple, np.ndarray)):
-        return _name_of(cell, place)
-    names = tuple(_name_of(x, place) for x in cell)
+        return _parse_name(cell, place)
+    names = tuple(_parse_name(x, place) for x in cell)
     is_one = len(names) == 1 and not any(x in names[0] for x in SEPARATORS)
     return names[0] if is_one else names
 
 
-def _name_of(value, place):
+def _parse_name(value, place):
     if is_missing(value) or isinstance(value, (dict, list, tuple, np.ndarray)):
         raise AlbertError(
             f"{place} has the label {value!r}. Expected a string, a number or a list "
@@ -268,7 +268,7 @@ def label_lists(
     if classes is not None:
         known = set(map(str, classes))
         rows = zip(labels, places, strict=True)
-        return [_known_names(*row, separator, known) for row in rows]
+        return [_split_into_classes(*row, separator, known) for row in rows]
     if separator is not None:
         return [_split(label, separator, whole=True) for label in labels]
     separators = find_separators(labels)
@@ -341,7 +341,7 @@ def _split(label, separators, whole=False):
     return [name for name in names if name]
 
 
-def _known_names(label, place, separator, classes):
+def _split_into_classes(label, place, separator, classes):
     """Return the classes that a label names, whole or between separators."""
     ways = [(x, False) for x in (*SEPARATORS, *_MIXED)]
     ways = [(separator, True)] if separator else ways

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-from albert_tf.data.encodings import NAMES, decoded, guess_encoding
+from albert_tf.data.encodings import NAMES, guess_encoding, try_decode
 from albert_tf_lite.errors import AlbertError, import_extra
 
 ZSTD_ENDINGS = (".zst", ".zstd")
@@ -119,8 +119,8 @@ def open_text(
         # Until then the file can be read.
         chunks = _raise(error)
     check_kind(path, head, encoding or "utf-8")
-    encoding = encoding or _encoding_of(path, head, errors)
-    zeros = (decoded(head, encoding) or "").count("\0")
+    encoding = encoding or _detect_encoding(path, head, errors)
+    zeros = (try_decode(head, encoding) or "").count("\0")
     if errors == "strict" and 100 * zeros > len(head):
         raise AlbertError(f"{path} is not text: it has zero bytes.")
     whole: Any = _Chunks(itertools.chain([head], chunks))
@@ -132,7 +132,7 @@ def _raise(error):
     yield
 
 
-def _encoding_of(path, head, errors):
+def _detect_encoding(path, head, errors):
     """Return the encoding of a file; warn if it is not UTF-8, or in doubt."""
     found = guess_encoding(head)
     if found.encoding == "utf-8" or (found.encoding is None and errors != "strict"):
@@ -148,8 +148,9 @@ def _encoding_of(path, head, errors):
     names = [NAMES.get(x, x) for x in found if x]
     message = f"{path} is {names[0]}, not UTF-8. Read as such."
     if found.other:
-        texts = (re.search(r"[^\0-~\s].{,19}", decoded(head, x) or "") for x in found)
-        samples = [x[0] if x else "" for x in texts]
+        texts = (try_decode(head, x) or "" for x in found)
+        matches = (re.search(r"[^\0-~\s].{,19}", x) for x in texts)
+        samples = [x[0] if x else "" for x in matches]
         message = (
             f"{path} is not UTF-8. Read as {names[0]} it has {samples[0]!r}. It may be "
             f"{names[1]}: {samples[1]!r}. Name the encoding with `encoding=`."

@@ -44,7 +44,7 @@ def read_rows(
         FileNotFoundError: if the file does not exist.
         AlbertError: if the file holds no table. Names the line.
     """
-    kind, suffix = _kind_of(path), endings(path)[0]
+    kind, suffix = _detect_format(path), endings(path)[0]
     if kind != suffix and kind in (".xlsx", ".parquet"):
         warnings.warn(f"{path} is a {kind} file. Read as such.", stacklevel=2)
     if kind == ".parquet":
@@ -52,7 +52,7 @@ def read_rows(
     return _excel_rows(path) if kind == ".xlsx" else _text_rows(path, kind, encoding)
 
 
-def _kind_of(path):
+def _detect_format(path):
     with open(path, "rb") as file:
         start = file.peek(4)[:4]
     if start == b"PAR1":
@@ -85,10 +85,10 @@ def _text_rows(path, kind, encoding):
     if named := _NAMED_DELIMITER.fullmatch(first):
         lines = itertools.chain(["\n"], itertools.islice(lines, 1, None))
         return _cells(path, lines, named[1], csv.QUOTE_MINIMAL)
-    return _cells(path, lines, *_style_of(path, kind, head, is_whole))
+    return _cells(path, lines, *_detect_style(path, kind, head, is_whole))
 
 
-def _style_of(path, kind, head, is_whole):
+def _detect_style(path, kind, head, is_whole):
     """Return the separator of the cells of a file, and how they are quoted."""
     if kind != ".csv":
         if not _is_quoted("".join(head), is_whole):

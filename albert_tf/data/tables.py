@@ -39,7 +39,7 @@ class Table:
             columns.
         places, rows: the place of each row in the file, and its cells.
         columns: dict, the positions of the columns that were found.
-        given: set of strings, the roles of the columns that were named.
+        named: set of strings, the roles of the columns that were named.
         objects: the rows as dicts, if the file has such; otherwise an empty list.
     """
 
@@ -63,7 +63,7 @@ class Table:
         self._names = [str(cell).strip().lower() for cell in self.header]
         self.columns = named_columns(self._names)
         named = {role: str(name) for role, name in given.items() if name is not None}
-        self.given = set(named)
+        self.named = set(named)
         self.has_header = (
             has_objects
             or bool(self.columns)
@@ -144,7 +144,7 @@ class Table:
         """
         columns, cells = self.columns, list(zip(*self.rows, strict=True))
         if self.has_header:
-            for role in {*roles} & {*columns} - self.given:
+            for role in {*roles} & {*columns} - self.named:
                 self._check_names(role, roles)
         elif {*roles} - {*columns}:
             columns |= find_by_content(str(self.path), cells, columns, roles, pairs)

@@ -307,7 +307,6 @@ def _cluener(text, labels):
 
 
 def _spans(values):
-    """Return the spans of doccano and of Label Studio."""
     spans = []
     for span in values or ():
         if isinstance(span, dict):

@@ -46,7 +46,8 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
     sentence_piece = getattr(tokenizer, "proto", None)
     return {
         **settings,
-        "pairs": task.pairs,
+        # An embedder learns from pairs, but takes single texts.
+        "pairs": task.pairs and len(task.text_inputs) > 1,
         "units": head_of(task).units if task.heads else task.output.shape[-1],
         "sequence_length": task.preprocessor.sequence_length,
         **tokenization,

@@ -116,30 +116,34 @@ def pretrain(
         if optimizer.use_ema:
             # Evaluates with the averages.
             callbacks.insert(0, keras.callbacks.SwapEMAWeights())
-        if state.steps == steps:
-            state.load(model)
-            # With `use_ema` the averages become the weights, as at the end of `fit`.
-            optimizer.finalize_variable_values(model.trainable_variables)
 
-        def batches(skip: int) -> Any:
-            return records.dataset(
+        def data() -> dict[str, Any]:
+            batches = records.dataset(
                 batch_size,
                 masks,
                 seed,
-                skip=skip,
+                skip=state.steps,
                 num_shards=num_shards,
                 shard=shard,
                 steps=steps,
             )
+            return {"x": batches, "steps_per_epoch": interval - state.step}
 
-        state.fit(
-            model,
-            batches,
-            steps,
-            validation_data=evaluated,
-            callbacks=callbacks,
-            verbose=verbose,
-        )
+        if state.steps == steps:
+            state.load(model)
+            # With `use_ema` the averages become the weights, as at the end of `fit`.
+            optimizer.finalize_variable_values(model.trainable_variables)
+        else:
+            state.fit(
+                model,
+                steps // interval,
+                data,
+                # The batches are shuffled.
+                shuffle=False,
+                validation_data=evaluated,
+                callbacks=callbacks,
+                verbose=verbose,
+            )
     return {"history": state.history, "steps": steps, "seconds": state.seconds}
 
 

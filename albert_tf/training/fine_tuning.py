@@ -76,22 +76,23 @@ def fine_tune(
         )
         evaluation = keras.callbacks.LambdaCallback(on_epoch_end=add_scores)
         callbacks = _with_averages(model, state, [evaluation, state, *callbacks])
+
+        def ordered() -> dict[str, Any]:
+            order = BatchOrder(seed, skip=state.step)
+            return {"shuffle": order, "callbacks": [order, *callbacks]}
+
         with _frozen(model, freeze):
-            # First the rest of an interrupted epoch, then complete ones.
-            for _ in range(2 if state.step else 1):
-                order = BatchOrder(seed, skip=state.step)
-                with state.handling_signals():
-                    model.fit(
-                        *train,
-                        validation_data=dev,
-                        epochs=state.epochs if state.has_stopped else epochs,
-                        initial_epoch=state.epochs,
-                        batch_size=batch_size,
-                        callbacks=[order, *callbacks],
-                        verbose=verbose,
-                        class_weight=class_weight,
-                        shuffle=order,
-                    )
+            state.fit(
+                model,
+                epochs,
+                ordered,
+                x=train[0],
+                y=train[1],
+                validation_data=dev,
+                batch_size=batch_size,
+                verbose=verbose,
+                class_weight=class_weight,
+            )
             model.load_weights(state.weights(state.best_epoch))
         if tune:
             tune(model)

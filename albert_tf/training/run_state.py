@@ -104,7 +104,7 @@ class TrainingState(keras.callbacks.Callback):
 
     The state is also saved every few minutes, and at Ctrl-C and SIGTERM, which end the
     training after the current step; a second Ctrl-C ends it at once. `step` counts the
-    steps of an interrupted epoch. `fit` ends with that epoch and is then called again.
+    steps of an interrupted epoch.
     `interval` is the number of steps per epoch, by default that of `fit`. After each
     step, `progress` is called with the numbers of completed steps and of all steps.
     """
@@ -192,31 +192,30 @@ class TrainingState(keras.callbacks.Callback):
     def fit(
         self,
         model: keras.Model,
-        batches: Callable[[int], Any],
-        steps: int,
+        epochs: int,
+        data: Callable[[], dict[str, Any]],
         **options: Any,
     ) -> None:
-        """Train a model until `steps` are completed.
+        """Train a model until `epochs` are completed.
 
-        `batches` returns the batches after a number of steps; `options` are those of
-        `keras.Model.fit`.
+        `data` returns arguments of `keras.Model.fit` for the batches after the
+        completed steps; `options` are the others.
         """
-        # First the rest of an interrupted interval, then complete ones.
-        while self.steps < steps:
-            rest = batches(self.steps)
-            with self.handling_signals():
+        # First the rest of an interrupted epoch, then complete ones.
+        while True:
+            is_rest, arguments = self.step > 0, data()
+            with self._handling_signals():
                 model.fit(
-                    rest,
-                    epochs=steps // self._interval,
+                    epochs=self.epochs if self.has_stopped else epochs,
                     initial_epoch=self.epochs,
-                    steps_per_epoch=self._interval - self.step,
-                    # The batches are shuffled.
-                    shuffle=False,
+                    **arguments,
                     **options,
                 )
+            if not is_rest or self.epochs >= epochs:
+                return
 
     @contextlib.contextmanager
-    def handling_signals(self) -> Iterator[None]:
+    def _handling_signals(self) -> Iterator[None]:
         """Let Ctrl-C and SIGTERM end the training after its step."""
         # Python allows handlers in the main thread only.
         is_main = threading.current_thread() is threading.main_thread()

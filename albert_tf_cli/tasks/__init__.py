@@ -7,11 +7,12 @@ from albert_tf_cli.tasks import spans  # noqa: F401
 from albert_tf_cli.tasks import multiple_choice  # noqa: F401
 from albert_tf_cli.tasks import similarity  # noqa: F401
 from albert_tf_cli.tasks import generation  # noqa: F401
-from albert_tf_cli.tasks.task import READERS, Columns, Examples, Task, split
+from albert_tf_cli.tasks import pretrained  # noqa: F401
+from albert_tf_cli.tasks.task import TASKS, Columns, Examples, Task, split
 
-__all__ = ["READERS", "Columns", "Examples", "Task", "split", "task_named"]
+__all__ = ["TASKS", "Columns", "Examples", "Task", "split", "task_named"]
 
 
 def task_named(name: str) -> Task:
-    """Return the task of a name; a plain `Task` if it only predicts."""
-    return READERS.get(name) or Task(name)
+    """Return the task of a name; a plain `Task` if it has no class here."""
+    return TASKS.get(name) or Task(name)

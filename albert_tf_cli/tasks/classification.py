@@ -7,7 +7,8 @@ import numpy as np
 import albert_tf
 from albert_tf.data.labels import check_single
 from albert_tf_cli import common
-from albert_tf_cli.tasks.task import Examples, Task, columns_of, read_labelled, worst
+from albert_tf_cli.demo_pages import TEXTS, Page, all_labels, ranking
+from albert_tf_cli.tasks.task import Examples, Task, read_labelled, text_columns, worst
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
@@ -30,11 +31,11 @@ class _Classification(Task):
 
         return IntegratedGradients(model)
 
-    def _labels(self, names, known):
-        """Return the labels of the model `known`, or those of the examples."""
-        if known is None:
+    def _labels(self, names, arguments):
+        """Return the labels of a model of the arguments, or those of the examples."""
+        if arguments is None:
             return albert_tf.data.class_names(names)
-        return list(map(str, known["labels"] or range(known["num_classes"])))
+        return list(map(str, arguments["labels"] or range(arguments["num_classes"])))
 
     def _names(self, examples):
         """Return the classes of each example."""
@@ -42,7 +43,7 @@ class _Classification(Task):
 
     def class_texts(self, examples):
         for i, names in enumerate(self._names(examples)):
-            text = " / ".join(columns_of(examples.x, i).values())
+            text = " / ".join(text_columns(examples.x, i).values())
             yield from ((name, text) for name in names)
 
     def _examples(self, found, y, labels):
@@ -55,14 +56,15 @@ class TextClassification(_Classification):
 
     name = "text-classification"
     skips_invalid = True
+    page = Page(("probabilities",), all_labels, TEXTS)
 
-    def read(self, path, columns, known=None, skip_invalid=False):
-        found = read_labelled(path, columns, known)
-        if known is None:
+    def read(self, path, columns, arguments=None, skip_invalid=False):
+        found = read_labelled(path, columns, arguments)
+        if arguments is None:
             check_single(found.labels, found.places)
-        labels = self._labels(found.labels, known)
+        labels = self._labels(found.labels, arguments)
         found = found.without_invalid(labels) if skip_invalid else found
-        if known is None and len(labels) == 1 and set(found.labels) == set(labels):
+        if arguments is None and len(labels) == 1 and set(found.labels) == set(labels):
             raise AlbertError(
                 f"All texts of {path} have the label {labels[0]!r}. Expected at least "
                 "two classes. Check --label-column."
@@ -93,10 +95,16 @@ class TextClassification(_Classification):
                 "predicted": model.class_names[row["predicted_id"]],
                 "probability": row["predicted_probability"],
                 "of_label": row["label_probability"],
-                **columns_of(examples.x, row["index"]),
+                **text_columns(examples.x, row["index"]),
             }
             for row in found
         ]
+
+
+def _checked_labels(answer, x):
+    """Return the scores of all labels for a page, with marks at the predicted ones."""
+    (predicted,), (scores,) = ranking(answer, x), all_labels(answer, x)
+    return [{"✓ " * (name in predicted) + name: scores[name] for name in scores}]
 
 
 class MultiLabel(_Classification):
@@ -104,12 +112,13 @@ class MultiLabel(_Classification):
 
     name = "multi-label"
     splits_labels = True
+    page = Page(("probabilities",), _checked_labels, TEXTS)
 
-    def read(self, path, columns, known=None):
-        found = read_labelled(path, columns, known)
-        classes = None if known is None else self._labels((), known)
+    def read(self, path, columns, arguments=None):
+        found = read_labelled(path, columns, arguments)
+        classes = None if arguments is None else self._labels((), arguments)
         names = found.label_lists(columns.label_separator, classes)
-        labels = self._labels(itertools.chain(*names), known)
+        labels = self._labels(itertools.chain(*names), arguments)
         if not labels:
             raise AlbertError(
                 f"No text of {path} has a label. Write the labels of a text into one "
@@ -162,7 +171,7 @@ class MultiLabel(_Classification):
                 "wrong": named(i, chosen > truth),
                 # In nats, the sum over the classes.
                 "loss": float(loss),
-                **columns_of(examples.x, i),
+                **text_columns(examples.x, i),
             }
             for i, loss in enumerate(-np.log(given).sum(axis=1))
         )

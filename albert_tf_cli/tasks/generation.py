@@ -1,22 +1,33 @@
 """Files of misspelt sentences, and of articles with summaries."""
 
 import albert_tf
+from albert_tf_cli.demo_pages import Page, marked
 from albert_tf_cli.tasks.task import Examples, Task
+
+_MISSPELT = (("你再饭店看书。",), ("姐姐想在来一次车站。",))
+_NEWS = "路上的人很多。走失四天的男孩周三被一位摄影师找到，身体没有大碍。饭菜凉了。"
+
+
+def _marked_corrections(answer, x):
+    found = answer(x)
+    spans = [(i, i + 1, f"{wrong} → {right}") for wrong, right, i in found["errors"]]
+    return [marked(found["target"], spans)]
 
 
 class SpellingCorrection(Task):
     """A misspelt and a correct text of the same length."""
 
     name = "spelling-correction"
+    page = Page(("marked",), _marked_corrections, _MISSPELT)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         return Examples(*albert_tf.data.read_spelling(path, columns.encoding))
 
     def cells(self, table, roles):
         # The correct texts, if there are such, stand beside the misspelt ones.
         both = ("original", "correct")
         is_pair = not table.has_header and len(table.header) == 2
-        if table.given or not (is_pair or {*both} <= {*table.columns}):
+        if table.named or not (is_pair or {*both} <= {*table.columns}):
             return super().cells(table, roles)
         table.find(*both)
         return table.cells("original")
@@ -34,13 +45,19 @@ class SpellingCorrection(Task):
         return {"target": answer["target"], "errors": " ".join(errors)}
 
 
+def _marked_sentences(answer, x):
+    spans = [(*span, f"{score:.2f}") for *span, score in answer(x)["sentences"]]
+    return [marked(x["text"], spans)]
+
+
 class Summarization(Task):
     """An article and its summary, sentences of the article; scored by ROUGE."""
 
     name = "summarization"
+    page = Page(("marked",), _marked_sentences, ((_NEWS,),))
     requires = ("rouge_score",)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         return Examples(*albert_tf.data.read_articles(path, columns.encoding))
 
     def roles(self, fields):

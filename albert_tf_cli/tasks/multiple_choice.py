@@ -3,16 +3,20 @@
 import numpy as np
 
 import albert_tf
+from albert_tf_cli.demo_pages import Page, all_labels
 from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks
 from albert_tf_lite.errors import AlbertError
+
+_EXAMPLES = (("男：几点考试？女：九点，别迟到。", "考试几点开始？", "五点\n九点"),)
 
 
 class MultipleChoice(Task):
     """A context, a question and at least two choices."""
 
     name = "multiple-choice"
+    page = Page(("probabilities",), all_labels, _EXAMPLES)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         found = albert_tf.data.read_choices(path, columns.encoding)
         if found.labels is None:
             raise AlbertError(

@@ -1,8 +1,11 @@
 """Files of texts or pairs with a score."""
 
+import dataclasses
+
 import numpy as np
 
 import albert_tf
+from albert_tf_cli.demo_pages import TEXTS, Page
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled
 from albert_tf_lite.answers import cosines
 
@@ -13,9 +16,10 @@ class Regression(Task):
     name = "regression"
     takes_columns = True
     skips_invalid = True
+    page = Page(("score",), lambda answer, x: [f"{answer(x)['score']:.3f}"], TEXTS)
 
-    def read(self, path, columns, known=None, skip_invalid=False):
-        found = read_labelled(path, columns, known)
+    def read(self, path, columns, arguments=None, skip_invalid=False):
+        found = read_labelled(path, columns, arguments)
         found = found.without_invalid() if skip_invalid else found
         return Examples(found.x, found.scores(), {"pairs": found.pairs})
 
@@ -26,24 +30,20 @@ class Regression(Task):
         return albert_tf.evaluation.regression_scores(examples.y, predicted)
 
 
-class TextEmbedding(Task):
+class TextEmbedding(Regression):
     """Pairs with their similarity; `predict` compares two texts per line."""
 
     name = "text-embedding"
-    takes_columns = True
-    skips_invalid = True
 
-    def read(self, path, columns, known=None, skip_invalid=False):
-        found = read_labelled(path, columns, {"pairs": True})
-        found = found.without_invalid() if skip_invalid else found
-        return Examples(found.x, found.scores())
+    def read(self, path, columns, arguments=None, skip_invalid=False):
+        examples = super().read(path, columns, {"pairs": True}, skip_invalid)
+        return dataclasses.replace(examples, arguments={})
 
     def predict(self, model, x, batch_size):
-        predict = super().predict
-        return cosines(*(predict(model, part, batch_size) for part in x))
+        return cosines(*(Task.predict(self, model, part, batch_size) for part in x))
 
     def scores(self, examples, predicted):
-        scores = albert_tf.evaluation.regression_scores(examples.y, predicted)
+        scores = super().scores(examples, predicted)
         # Cosines have another range than the labels.
         return {name: scores[name] for name in ("pearson", "spearman")}
 
@@ -57,6 +57,6 @@ class TextEmbedding(Task):
 
     def cells(self, table, roles):
         # A pair unless there is one text, or one is named.
-        table.find("text", pairs=False if table.given == {"text"} else None)
-        is_pair = "text_b" in table.columns and table.given != {"text"}
+        table.find("text", pairs=False if table.named == {"text"} else None)
+        is_pair = "text_b" in table.columns and table.named != {"text"}
         return table.cells(*roles[: 1 + is_pair])

@@ -3,19 +3,29 @@
 import warnings
 
 import albert_tf
+from albert_tf_cli.demo_pages import Page, marked
 from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks, worst
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
+
+_SENTENCES = (("李芳在杭州的东方电子厂上班。",), ("记者王磊从成都发回了报道。",))
+_STORY = "罗明月今年30岁，住在西安，是一名律师。周末的时候，罗明月喜欢爬山。"
+_QUESTIONS = (("罗明月多大了？", _STORY), ("罗明月喜欢什么？", _STORY))
+
+
+def _marked_entities(answer, x):
+    return [{"text": x["text"], "entities": answer(x)}]
 
 
 class TokenClassification(Task):
     """Entities: spans of a text with a label."""
 
     name = "token-classification"
+    page = Page(("marked",), _marked_entities, _SENTENCES)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         found = albert_tf.data.read_tagged_texts(path, columns.encoding)
-        labels = found.labels if known is None else known["labels"]
+        labels = found.labels if arguments is None else arguments["labels"]
         if not labels:
             raise AlbertError(f"No text of {path} has an entity.")
         if other := sorted(set(found.labels) - set(labels)):
@@ -74,12 +84,21 @@ class TokenClassification(Task):
         return worst(rows)
 
 
+def _ranked_answers(answer, x):
+    best, *others = answer(x, top_k=3)
+    spans = [(best["start"], best["end"], f"{best['score']:.2f}")]
+    # The empty answer is "—". An answer may occur twice: the best score stays.
+    scores = {row["answer"] or "—": row["score"] for row in [*others[::-1], best]}
+    return [scores, marked(x["context"], spans if best["answer"] else [])]
+
+
 class QuestionAnswering(Task):
     """A question and its context; scored by the script of SQuAD or CMRC 2018."""
 
     name = "question-answering"
+    page = Page(("probabilities", "marked"), _ranked_answers, _QUESTIONS)
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, arguments=None):
         found = albert_tf.data.read_squad(path, columns.encoding).for_training()
         if found.moved or found.absent or found.skipped:
             warnings.warn(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import albert_tf
+from albert_tf_cli.demo_pages import Page
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
@@ -44,12 +45,12 @@ class Examples:
 
     def select(self, indices: Iterable[int]) -> "Examples":
         """Return the examples of these positions."""
-        x, y = (_selected(values, indices) for values in (self.x, self.y))
+        x, y = (_select(values, indices) for values in (self.x, self.y))
         return dataclasses.replace(self, x=x, y=y)
 
 
-# The tasks that read files, by name. A class enters itself if it defines `name`.
-READERS: dict[str, "Task"] = {}
+# The tasks by name. A class enters itself if it defines `name`.
+TASKS: dict[str, "Task"] = {}
 
 
 class Task:
@@ -63,6 +64,9 @@ class Task:
     Attributes:
         name: string, as for `--task`.
         requires: tuple of strings, the optional packages of its scores.
+        page: optional `Page`, what `demo` shows.
+        read: optional method of a path, `Columns` and the arguments of a model, or
+            `None` before there is one, that returns the `Examples` of a file.
         scores: optional method of examples and predicted, a dict of the scores that
             Keras does not compute.
         mistakes: optional method of model, examples and predicted: wrong predictions,
@@ -77,6 +81,8 @@ class Task:
 
     name = ""
     requires: tuple[str, ...] = ()
+    page: Page | None = None
+    read: Any = None
     scores: Any = None
     mistakes: Any = None
     explain: Any = None
@@ -87,14 +93,10 @@ class Task:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.name:
-            READERS[cls.name] = cls()
+            TASKS[cls.name] = cls()
 
     def __init__(self, name: str | None = None):
         self.name = name or self.name
-
-    def read(self, path: str, columns: Columns, known: dict | None = None) -> Examples:
-        """Read examples, for a model of the arguments `known` if there is one."""
-        raise NotImplementedError
 
     def class_texts(self, examples: Examples) -> Iterable[tuple[str, str]]:
         """Return each class of each example, and the text or the part that has it."""
@@ -178,9 +180,6 @@ class Task:
     def columns(self, answer: Any) -> dict[str, str | float]:
         """Return the columns that `predict` prints before the text, by name."""
         if isinstance(answer, list):
-            if answer and "token_str" in answer[0]:
-                tokens = (f"{x['token_str']}/{x['score']:.4f}" for x in answer)
-                return {"tokens": " ".join(tokens)}
             return {
                 name if i == 1 else f"{name}_{i}": value
                 for i, one in enumerate(answer, 1)
@@ -192,9 +191,9 @@ class Task:
         return {name: answer[name] for name in printed or answer}
 
 
-def read_labelled(path: str, columns: Columns, known: dict | None = None) -> Any:
-    """Read a table; with `known`, of pairs if the model takes pairs."""
-    pairs = None if known is None else known["pairs"]
+def read_labelled(path: str, columns: Columns, arguments: dict | None = None) -> Any:
+    """Read a table; with arguments, of pairs if the model takes pairs."""
+    pairs = None if arguments is None else arguments["pairs"]
     names = columns.label, columns.text, columns.text_b
     return albert_tf.data.read_labelled_texts(
         path, *names, pairs=pairs, encoding=columns.encoding
@@ -231,13 +230,9 @@ def whole_blocks(
     """Yield blocks of examples, as `Task.blocks`; their records have the ids."""
     for start in range(0, len(ids), size):
         part = [values[start : start + size] for values in as_columns(x)]
-        rows = zip(*part, strict=True)
         records = [
-            {
-                **({} if name is None else {"id": name}),
-                **dict(zip(fields, row, strict=True)),
-            }
-            for name, row in zip(ids[start : start + size], rows, strict=True)
+            ({} if name is None else {"id": name}) | dict(zip(fields, row, strict=True))
+            for name, *row in zip(ids[start : start + size], *part, strict=True)
         ]
         yield tuple(part) if isinstance(x, tuple) else part[0], records
 
@@ -247,7 +242,7 @@ def as_columns(x: Any) -> tuple[list, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
-def columns_of(x: Any, index: int) -> dict[str, str]:
+def text_columns(x: Any, index: int) -> dict[str, str]:
     """Return the text, or both texts of a pair, of an example as columns."""
     if isinstance(x, tuple):
         return {"text": x[0][index], "text_b": x[1][index]}
@@ -276,7 +271,7 @@ def split(examples: Examples, seed: int) -> list[Examples]:
     return [examples.select(chosen) for chosen in map(sorted, parts)]
 
 
-def _selected(values, chosen):
+def _select(values, indices):
     if isinstance(values, tuple):
-        return tuple(_selected(part, chosen) for part in values)
-    return [values[i] for i in chosen]
+        return tuple(_select(part, indices) for part in values)
+    return [values[i] for i in indices]

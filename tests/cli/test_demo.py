@@ -16,8 +16,8 @@ from small_classifier import small_classifier
 from task_cases import CASES
 
 import albert_tf
-from albert_tf_cli.demo_pages import PAGES
 from albert_tf_cli.demo_server import build_page, launch, open_model, own_examples
+from albert_tf_cli.tasks import task_named
 from albert_tf_lite.errors import AlbertError
 
 pytest.importorskip("gradio")
@@ -32,7 +32,7 @@ FIELDS = {
     **dict.fromkeys(("pair classifier", "regressor", "sentence order"), (TEXT, "不好")),
     "text embedder": (TEXT, "不好"),
 }
-NAMES = [name for name, case in CASES.items() if case.cls.name_of_task in PAGES]
+NAMES = [x for x, case in CASES.items() if task_named(case.cls.name_of_task).page]
 # The marked parts of a text, from the answer and the text.
 MARKED = {
     "token-classification": lambda found, _: [row["word"] for row in found],
@@ -53,7 +53,7 @@ def test_a_page_shows_the_answer(name):
         assert re.sub("<p.*?>|<span.*?>|</.*?>", "", coloured).endswith("".join(texts))
         # The strongest character has the full colour, blue or orange.
         assert re.search("#4285f4|#f59628", coloured)
-    kinds = PAGES[answer.task].outputs
+    kinds = task_named(answer.task).page.outputs
     x = tuple(x.split() if "\n" in x else x for x in texts)
     found = answer(x if len(x) > 1 else x[0])
     values = values if isinstance(values, list) and len(kinds) > 1 else [values]
@@ -86,7 +86,7 @@ def test_a_checkpoint_fills_one_mask(monkeypatch):
     with pytest.warns(UserWarning, match="within sequence_length"):
         page("好" * 600 + "[MASK]", api_name="run")
     assert open_model(MICRO).task == "fill-mask"
-    monkeypatch.delitem(PAGES, "fill-mask")
+    monkeypatch.setattr(task_named("fill-mask"), "page", None)
     assert "which has no page. Expected a model for one of" in refused("demo", MICRO)
 
 

@@ -131,9 +131,8 @@ def test_a_warning_is_printed_once(monkeypatch):
 
 
 def test_a_bug_shows_its_traceback(monkeypatch):
-    monkeypatch.setattr(
-        "albert_tf.checkpoints.inspect_checkpoint", lambda path, config: int(path)
-    )
+    name = "albert_tf.checkpoints.inspect_checkpoint"
+    monkeypatch.setattr(name, lambda path, config: int(path))
     with pytest.raises(ValueError, match="invalid literal"):
         refused("inspect", ".")
 

@@ -7,7 +7,7 @@ import sys
 from unittest import mock
 
 import numpy as np
-import openpyxl
+import pandas as pd
 import pytest
 from command_line import refused, run, write_start
 from lite_tasks import needs_onnx
@@ -70,13 +70,10 @@ def test_each_line_is_answered_beside_its_own_text(folder):
     # Standard input is decoded as files are.
     for encoding in ("gb18030", "utf-16"):
         data = "好\r很好\r想吃鸡蛋，你来吗\r".encode(encoding)
-        with pytest.warns(
-            UserWarning, match=f"Standard input is {encoding}, not UTF-8"
-        ):
-            printed = run(*options, input=data).stdout
-        assert [x.split("\t")[2] for x in printed.splitlines()][1:] == [
-            *("很好", "想吃鸡蛋，你来吗")
-        ]
+        message = f"Standard input is {encoding}, not UTF-8"
+        with pytest.warns(UserWarning, match=message):
+            rows = run(*options, input=data).stdout.splitlines()
+        assert [x.split("\t")[2] for x in rows] == ["好", "很好", "想吃鸡蛋，你来吗"]
     assert "Standard input looks like JSON" in refused(*options, input=b'{"text": "a"}')
 
 
@@ -93,17 +90,14 @@ def test_a_file_is_answered_as_its_texts(folder, tmp_path):
     texts = ["很好", "太差了", "一般, 般"]
     predict = ("predict", folder / "single")
     expected = run(*predict, *texts).stdout
-    table = '编号,内容\n1,很好\n2,太差了\n3,"一般, 般"\n'
-    (tmp_path / "a.csv").write_text(table, "utf-8")
     (tmp_path / "a.txt").write_text("\n".join(texts) + "\n", "utf-8")
     # With a header, with ids, or in a workbook, a file of texts is a table.
     (tmp_path / "b.txt").write_text("\n".join(["文本", *texts]), "utf-8")
     (tmp_path / "c.txt").write_text("1\t很好\n2\t太差了\n3\t一般, 般\n", "utf-8")
-    workbook = openpyxl.Workbook()
-    for row in (["编号", "内容"], *enumerate(texts)):
-        workbook.active.append(row)
-    workbook.save(tmp_path / "a.xlsx")
-    for name in ("a.csv", "a.txt", "b.txt", "c.txt", "a.xlsx"):
+    table = pd.DataFrame({"编号": range(len(texts)), "内容": texts})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_excel(tmp_path / "a.xlsx", index=False)
+    for name in ("a.csv", "a.xlsx", "a.txt", "b.txt", "c.txt"):
         assert run(*predict, tmp_path / name).stdout == expected
     # Pairs have two columns.
     (tmp_path / "b.csv").write_text("text_a,text_b\n你好,你还好吗\n,\n", "utf-8")
@@ -138,13 +132,13 @@ def test_an_output_has_a_record_per_text_with_all_columns(folder, tmp_path):
     run(*again, "--output", tmp_path / "again.csv")
     later = Table(tmp_path / "again.csv").records()[0]
     assert {*later} - {*first} == {"predicted_label_2", "predicted_score_2"}
-    assert "found.csv already exists" in refused(
-        *predict, "--output", tmp_path / "found.csv"
-    )
-    assert "no known format" in refused(*predict, "--output", tmp_path / "a.xlsx")
-    with mock.patch.dict(sys.modules, {"pyarrow": None}):
-        error = refused(*predict, "--output", tmp_path / "a.parquet")
-    assert "pip install pyarrow" in error
+    for name, message in (
+        ("found.csv", "found.csv already exists"),
+        ("a.xlsx", "no known format"),
+        ("a.parquet", "pip install pyarrow"),
+    ):
+        with mock.patch.dict(sys.modules, {"pyarrow": None}):
+            assert message in refused(*predict, "--output", tmp_path / name)
 
 
 def test_standard_input_by_its_name_and_a_home_in_quotes(folder, monkeypatch):
@@ -152,9 +146,8 @@ def test_standard_input_by_its_name_and_a_home_in_quotes(folder, monkeypatch):
     expected = run("predict", folder / "single", "很好").stdout
     assert run("predict", "~/single", "-", input="很好\n".encode()).stdout == expected
     run("predict", "~/single", "很好", "--output=~/home.tsv")
-    assert "home.tsv already exists" in refused(
-        *("predict", "~/single", "~/test.tsv", "--output", "~/home.tsv")
-    )
+    command = ("predict", "~/single", "~/test.tsv", "--output", "~/home.tsv")
+    assert "home.tsv already exists" in refused(*command)
 
 
 # === Checkpoints, engines and exported files ===
@@ -218,10 +211,8 @@ def test_explain_colours_the_text(folder, monkeypatch):
     assert values["answer"]["label"] == values["explanation"]["label"] == found.label
     (characters,) = values["explanation"]["characters"]
     assert characters == pytest.approx(found.values[0].tolist(), abs=1e-5)
-    terminal = Console(
-        force_terminal=True, color_system="truecolor", highlight=False, markup=False
-    )
-    monkeypatch.setattr(common, "console", terminal)
+    colours = {"color_system": "truecolor", "highlight": False, "markup": False}
+    monkeypatch.setattr(common, "console", Console(force_terminal=True, **colours))
     coloured = run(*predict, "--explain").stdout
     assert "\x1b[30;48;2;" in coloured
     assert re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", coloured).endswith(plain)
@@ -243,10 +234,8 @@ def test_invalid_labels_are_skipped_with_a_count(folder, tmp_path):
 
 def test_a_report_of_a_classifier(folder, tmp_path):
     report = tmp_path / "report"
-    result = run(
-        *("evaluate", folder / "single", folder / "test.tsv", "--json"),
-        *("--report", report),
-    )
+    evaluate = ("evaluate", folder / "single", folder / "test.tsv", "--json")
+    result = run(*evaluate, "--report", report)
     assert "report.html" in result.stderr
     values = json.loads((report / "report.json").read_text("utf-8"))
     scores = values["scores"]

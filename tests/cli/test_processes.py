@@ -1,4 +1,4 @@
-"""Help, and the command line as a shell starts it."""
+"""Help in two languages, and the command line as a shell starts it."""
 
 import json
 import os
@@ -11,15 +11,95 @@ import pytest
 import typer
 from command_line import run
 from lite_tasks import needs_onnx
+from rich.cells import cell_len
 from small_classifier import small_classifier
+from typer.testing import CliRunner
 
 import albert_tf
 import albert_tf_cli
-from albert_tf_cli import fine_tuning
+from albert_tf_cli import chinese_help, fine_tuning
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
 COMMANDS = typer.main.get_command(albert_tf_cli.app).commands
+
+
+# === In this process ===
+
+LOCALE = dict.fromkeys(("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"))
+
+
+def help_page(*command, **environment):
+    environment = {**LOCALE, "COLUMNS": "80", **environment}
+    return CliRunner(env=environment).invoke(albert_tf_cli.app, command).output
+
+
+def without_spaces(text):
+    return "".join(text.split())
+
+
+def test_chinese_help_has_no_english_and_its_table_no_unused_text(monkeypatch):
+    texts, wanted = chinese_help.texts(), set()
+
+    class Watched(dict):
+        def get(self, key, default=None):
+            wanted.add(key)
+            return super().get(key, default)
+
+    monkeypatch.setattr(chinese_help, "texts", lambda: Watched(texts))
+    pages = [help_page("--help", LANG="zh_CN.UTF-8")]
+    pages += [help_page(name, "--help", LANG="zh_CN.UTF-8") for name in COMMANDS]
+    # Every text of the parsers is in the table, and every text of the table in use.
+    assert wanted == texts.keys()
+    held = [x.help for command in COMMANDS.values() for x in command.params]
+    assert {x for x in held if x} <= wanted
+    shown = without_spaces("".join(pages))
+    assert [x for x in texts.values() if without_spaces(x) not in shown] == []
+    for page in pages:
+        page = re.sub(r"(?m)^  示例：\n(    .*\n)+", "", page)
+        assert not re.search(r"[A-Za-z]+ [a-z]+ [a-z]+", page)
+        # No line is too long, or begins with the end of a sentence.
+        assert max(map(cell_len, page.splitlines())) <= 80
+        assert not re.search("(?m)^ *[，。；：、）]", page)
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_chinese"),
+    [
+        ({}, False),
+        ({"LANG": "C"}, False),
+        ({"LANG": "zh"}, True),
+        ({"LANG": "zh_TW.UTF-8"}, True),
+        ({"LC_ALL": "en_US.UTF-8", "LANG": "zh_CN.UTF-8"}, False),
+        ({"LC_MESSAGES": "zh_CN.UTF-8", "LANG": "en_US.UTF-8"}, True),
+        ({"LANGUAGE": "fr:zh_CN:en", "LANG": "en_US.UTF-8"}, True),
+        ({"LANGUAGE": "en:zh_CN", "LANG": "zh_CN.UTF-8"}, False),
+        ({"LANGUAGE": "zh_CN", "LC_ALL": "C.UTF-8"}, False),
+    ],
+)
+def test_the_language_of_help_is_that_of_the_environment(environment, is_chinese):
+    page = help_page("inspect", "--help", **environment)
+    assert page.startswith("用法：" if is_chinese else "Usage: ")
+    assert bool(re.search("[\u4e00-\u9fff]", page)) == is_chinese
+    # Errors are in English.
+    assert help_page("inspect", **environment).startswith("Usage: ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help_in_groups_with_examples(command):
+    lines = run(command, "--help").stdout.splitlines()
+    assert {"  Example:", "  Examples:"} & {*lines}
+    assert {"Output:", "Data:", "Model:", "Arguments:"} & {*lines}
+    for parameter in COMMANDS[command].params:
+        assert parameter.help or parameter.name == "help"
+
+
+def test_options_that_do_not_identify_a_training_exist():
+    names = {x.name for x in COMMANDS["finetune"].params}
+    assert names.issuperset(fine_tuning.NOT_IDENTIFYING)
+
+
+# === As a shell starts it ===
 
 
 def start(*command, cwd, **environment):
@@ -52,21 +132,6 @@ def start_watched(*command, cwd):
     return done
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_has_help_in_groups_with_examples(command):
-    lines = run(command, "--help").stdout.splitlines()
-    assert {"  Example:", "  Examples:"} & {*lines}
-    assert {"Output:", "Data:", "Model:", "Arguments:"} & {*lines}
-    for parameter in COMMANDS[command].params:
-        assert parameter.help or parameter.name == "help"
-
-
-def test_an_option_identifies_a_training_or_not():
-    identifying, others = fine_tuning.IDENTIFYING, fine_tuning.OTHERS
-    names = [x.name for x in COMMANDS["finetune"].params if x.name != "help"]
-    assert sorted([*identifying, *others]) == sorted(names)
-
-
 def test_help_and_mistakes_come_without_tensorflow(tmp_path):
     assert run("--version").stdout == f"albert-tf {albert_tf.__version__}\n"
     done = start_watched("--help", cwd=tmp_path)
@@ -94,20 +159,15 @@ def test_a_terminal_without_some_characters(tmp_path):
     albert_tf.export.onnx(small_classifier(2, labels=["坏", "😀"]), file)
     (tmp_path / "a.txt").write_text("好🙄\n很好\n", "utf-8")
     for options in ((), ("--json",)):
-        done = start(
-            *(ALBERT_TF, "predict", file, "a.txt", *options),
-            cwd=tmp_path,
-            PYTHONIOENCODING="gbk",
-        )
+        command = (ALBERT_TF, "predict", file, "a.txt", *options)
+        done = start(*command, cwd=tmp_path, PYTHONIOENCODING="gbk")
         assert done.returncode == 0 and done.stdout.count("\n") == 2
         assert ("Standard output is gbk" in done.stderr) == (not options)
+        rows = done.stdout.splitlines()
         if options:
-            labels = {json.loads(x)["label"] for x in done.stdout.splitlines()}
-            assert labels <= {"坏", "😀"}
+            assert {json.loads(x)["label"] for x in rows} <= {"坏", "😀"}
         else:
-            assert re.fullmatch(
-                "(坏|[?])\t0[.]\\d+\t好[?]", done.stdout.splitlines()[0]
-            )
+            assert re.fullmatch("(坏|[?])\t0[.]\\d+\t好[?]", rows[0])
 
 
 def test_names_are_completed(tmp_path):

@@ -17,7 +17,7 @@ import warnings
 from unittest import mock
 
 import numpy as np
-import pyarrow
+import pandas as pd
 import pyarrow.parquet
 import pytest
 import zstandard
@@ -27,7 +27,7 @@ from small_classifier import CHARACTERS, small_classifier
 
 import albert_tf
 from albert_tf.data.tables import Table
-from albert_tf_cli import common, prediction, streaming
+from albert_tf_cli import common, streaming
 
 pytestmark = needs_onnx
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -47,8 +47,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for module in (streaming, prediction):
-        monkeypatch.setattr(module, "BLOCK", 3)
+    monkeypatch.setattr(streaming, "BLOCK", 3)
 
 
 def write_table(path, count):
@@ -70,65 +69,42 @@ def interrupt_after(number, error):
             journal.flush()
             raise error
 
-    return mock.patch.object(prediction, "append", append_or_raise), calls
+    return mock.patch.object(streaming, "append", append_or_raise), calls
 
 
 # === Formats ===
 
 
-def as_txt(records):
-    return "".join(f"{x['text']}\n" for x in records).encode()
-
-
-def as_tsv(records):
-    lines = ["\t".join(records[0]), *("\t".join(map(str, x.values())) for x in records)]
-    return "\n".join(lines).encode()
-
-
-def as_csv(records):
-    return as_tsv(records).replace(b"\t", b";").decode().encode("gb18030")
-
-
-def as_jsonl(records):
-    return "".join(f"{json.dumps(x)}\n" for x in records).encode()
-
-
-def as_parquet(records):
-    table = pyarrow.Table.from_pylist(records)
-    kind = pyarrow.field("id", pyarrow.int16())
-    table = table.set_column(0, kind, table["id"].cast(kind.type))
-    sink = pyarrow.BufferOutputStream()
-    pyarrow.parquet.write_table(table, sink)
-    return sink.getvalue().to_pybytes()
-
-
-def as_zst(data):
-    return zstandard.compress(data)
+def write_zst(table, path):
+    path.write_bytes(
+        zstandard.compress("".join(f"{x}\n" for x in table["text"]).encode())
+    )
 
 
 INPUTS = {
-    "a.txt.zst": lambda records: as_zst(as_txt(records)),
-    "a.tsv": as_tsv,
-    "a.csv.gz": lambda records: gzip.compress(as_csv(records)),
-    "a.jsonl.gz": lambda records: gzip.compress(as_jsonl(records)),
-    "a.parquet": as_parquet,
+    "a.txt.zst": write_zst,
+    "a.tsv": lambda table, path: table.to_csv(path, sep="\t", index=False),
+    "a.csv.gz": lambda table, path: table.to_csv(
+        path, sep=";", index=False, encoding="gb18030"
+    ),
+    "a.jsonl.gz": lambda table, path: table.to_json(path, orient="records", lines=True),
+    "a.parquet": lambda table, path: table.astype({"id": "int16"}).to_parquet(path),
 }
 
 
 @pytest.mark.filterwarnings("ignore:.*Read as such")
 @pytest.mark.parametrize("name", INPUTS)
 def test_each_format_is_answered_in_blocks(model, tmp_path, small_blocks, name):
-    records = [{"id": i, "text": text} for i, text in enumerate(TEXTS)]
-    (tmp_path / name).write_bytes(INPUTS[name](records))
+    table = pd.DataFrame({"id": range(len(TEXTS)), "text": TEXTS})
+    INPUTS[name](table, tmp_path / name)
     answers = albert_tf.export.OnnxModel(model / "model.onnx").answers(TEXTS)
     has_ids = not name.startswith("a.txt")
     for ending in ("csv", "tsv", "jsonl", "parquet"):
         output = tmp_path / f"found.{ending}"
         run("predict", model, tmp_path / name, "--output", output, "--workers", 1)
         found = Table(output).records()
-        assert [list(x) for x in found] == len(TEXTS) * [
-            [*["id"] * has_ids, "text", "label", "score"]
-        ]
+        names = [*["id"] * has_ids, "text", "label", "score"]
+        assert [list(x) for x in found] == len(TEXTS) * [names]
         assert [x["text"] for x in found] == TEXTS
         assert [x["label"] for x in found] == [x["label"] for x in answers]
         scores = [float(x["score"]) for x in found]
@@ -136,13 +112,10 @@ def test_each_format_is_answered_in_blocks(model, tmp_path, small_blocks, name):
         if has_ids:
             assert [int(x["id"]) for x in found] == list(range(len(TEXTS)))
     if name == "a.parquet":
-        schema = pyarrow.parquet.read_schema(output)
-        assert [str(kind) for kind in schema.types] == [
-            *("int16", "string", "string", "double")
-        ]
-    assert sorted(os.listdir(tmp_path)) == sorted(
-        [name, *(f"found.{x}" for x in ("csv", "tsv", "jsonl", "parquet"))]
-    )
+        before, after = map(pyarrow.parquet.read_schema, (tmp_path / name, output))
+        assert before.types[0] == "int16" and after.types[:2] == before.types
+        assert after.types[2:] == ["string", "double"]
+    assert len(os.listdir(tmp_path)) == 1 + 4
 
 
 def test_columns_that_begin_in_a_late_block(model, tmp_path, small_blocks):
@@ -151,7 +124,8 @@ def test_columns_that_begin_in_a_late_block(model, tmp_path, small_blocks):
     records[6]["text"] += "\ud83d"
     records[5] |= {"date": "2026", "label": {"a": [1]}}
     records[7] |= {"date": 7}
-    (tmp_path / "a.jsonl").write_bytes(as_jsonl(records))
+    lines = "\n".join(map(json.dumps, records))
+    (tmp_path / "a.jsonl").write_text(lines, "utf-8")
     found = {}
     for ending in ("jsonl", "csv", "parquet"):
         output = tmp_path / f"found.{ending}"
@@ -172,15 +146,15 @@ def test_a_wrong_row_of_a_late_block_is_named_before_any_answer(
     file.write_text(file.read_text("utf-8") + "12\n", "utf-8")
     command = ("predict", model, file, "--output", tmp_path / "found.csv")
     assert "Line 13 of" in refused(*command)
-    data = gzip.compress(as_txt([{"text": text} for text in TEXTS * 50]))
+    data = gzip.compress("\n".join(TEXTS * 50).encode())
     (tmp_path / "b.txt.gz").write_bytes(data[:-20])
-    assert "b.txt.gz is damaged or truncated" in refused(
-        "predict", model, tmp_path / "b.txt.gz"
-    )
     assert "c.parquet is not a file" in refused("predict", model, "c.parquet")
     (tmp_path / "c.parquet").write_bytes(b"PAR1")
-    error = refused("predict", model, tmp_path / "c.parquet")
-    assert "cannot be read as Parquet" in error
+    for name, message in (
+        ("b.txt.gz", "b.txt.gz is damaged or truncated"),
+        ("c.parquet", "cannot be read as Parquet"),
+    ):
+        assert message in refused("predict", model, tmp_path / name)
     assert sorted(os.listdir(tmp_path)) == ["a.tsv", "b.txt.gz", "c.parquet"]
 
 
@@ -229,8 +203,7 @@ def test_an_interrupted_run_is_resumed(model, tmp_path, small_blocks, error):
     moved = tmp_path / "moved.csv"
     moved.write_text(file.read_text("utf-8").replace("\t", ","), "utf-8")
     patch, calls = interrupt_after(0, error)
-    with patch, warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
+    with patch, warnings.catch_warnings(record=True, action="always") as found:
         run("predict", model, moved, "--output", resumed, "--workers", 2)
     damaged = [x for x in found if "Line 3 of" in str(x.message)]
     assert len(damaged) == (error is KeyboardInterrupt)
@@ -253,9 +226,8 @@ def test_a_model_without_an_exported_file_resumes(tmp_path, small_blocks, monkey
     line = r"^predict: texts \d of 8, [\d,.]+ texts per s, 0 min \d+ s left$"
     assert re.search(line, printed, re.MULTILINE)
     assert len(calls) == 2 and len(Table(tmp_path / "b.tsv").rows) == 8
-    assert "--engine ray needs an exported model" in refused(
-        *command[:3], "--engine=ray"
-    )
+    error = refused(*command[:3], "--engine=ray")
+    assert "--engine ray needs an exported model" in error
 
 
 # === A file that changes meanwhile ===
@@ -299,7 +271,7 @@ def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
                 # As if within the resolution of the clock.
                 os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
 
-        with mock.patch.object(prediction, "append", append_and_change):
+        with mock.patch.object(streaming, "append", append_and_change):
             assert "a.tsv has changed since" in refused(*command)
         assert not output.exists()
         assert "unfinished run with other texts" in refused(*command)
@@ -314,8 +286,7 @@ def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
 def test_rows_keep_their_answers_whenever_the_file_changes(
     model, tmp_path, monkeypatch, kind
 ):
-    for module in (streaming, prediction):
-        monkeypatch.setattr(module, "BLOCK", 100)
+    monkeypatch.setattr(streaming, "BLOCK", 100)
     random, file = np.random.default_rng(0), tmp_path / "a.tsv"
     texts = ["".join(random.choice([*CHARACTERS], 12)) for _ in range(2000)]
     before = [f"{i}\t{text}\n" for i, text in enumerate(texts)]

@@ -12,13 +12,8 @@ SPANS = [(0, 2, "PER"), (3, 5, "LOC")]
 
 
 @pytest.fixture
-def read(tmp_path):
-    def write_and_read(content):
-        path = tmp_path / "data.txt"
-        path.write_bytes(content.encode())
-        return read_tagged_texts(path)
-
-    return write_and_read
+def read(write):
+    return lambda content: read_tagged_texts(write(content, "data.txt"))
 
 
 # === Forms ===

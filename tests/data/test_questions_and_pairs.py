@@ -16,18 +16,6 @@ from albert_tf.data import (
 )
 from albert_tf.data.questions import find_answer
 
-
-@pytest.fixture
-def write(tmp_path):
-    def write_file(content, name="a.json"):
-        is_text = isinstance(content, str)
-        text = content if is_text else json.dumps(content, ensure_ascii=False)
-        (tmp_path / name).write_text(text, "utf-8")
-        return tmp_path / name
-
-    return write_file
-
-
 # === Questions with answers in a context ===
 
 CONTEXT = "黄河长5464公里，是中国第二长河。黄河发源于青海😀。"
@@ -87,21 +75,20 @@ RACE = {
 }
 
 
-def test_choices_of_chid_have_their_answers_in_a_file_beside(tmp_path):
+def test_choices_of_chid_have_their_answers_in_a_file_beside(write, tmp_path):
     content = ["他#idiom000001#，又#idiom000002#。", "前程#idiom000003#"]
     entry = {"content": content, "candidates": ["一日千里", "百花齐放"]}
     answers = {"#idiom000001#": 1, "#idiom000002#": 0, "#idiom000003#": 1}
-    (tmp_path / "dev.json").write_text(json.dumps(entry), "utf-8")
-    assert read_choices(tmp_path / "dev.json").labels is None
-    (tmp_path / "dev_answer.json").write_text(json.dumps(answers), "utf-8")
-    for path in (tmp_path, tmp_path / "dev.json"):
+    file = write(entry, "dev.json")
+    assert read_choices(file).labels is None
+    write(answers, "dev_answer.json")
+    for path in (tmp_path, file):
         found = read_choices(path)
         assert found.contexts == ["他____，又……。", "他……，又____。", "前程____"]
         assert found.choices == [entry["candidates"]] * 3 and found.labels == [1, 0, 1]
-    answers["#idiom000003#"] = 2
-    (tmp_path / "dev_answer.json").write_text(json.dumps(answers), "utf-8")
+    write({**answers, "#idiom000003#": 2}, "dev_answer.json")
     with pytest.raises(ValueError, match="one of 2 candidates. Found: 2"):
-        read_choices(tmp_path / "dev.json")
+        read_choices(file)
 
 
 def test_choices_of_race_in_a_file_lines_and_a_directory(write, tmp_path):
@@ -129,11 +116,9 @@ def test_articles_and_texts_with_errors(write):
     lines = f"{json.dumps(first)}\n{json.dumps(second)}\n"
     assert read_articles(write(lines, "a.jsonl")) == articles
     wrong = ["我再家", "很好"], ["我在家", "很好"]
-    rows = [
-        {"original_text": source, "correct_text": target, "wrong_ids": []}
-        for source, target in zip(*wrong, strict=True)
-    ]
-    assert read_spelling(write(rows)) == wrong
+    names = ("original_text", "correct_text")
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*wrong, strict=True)]
+    assert read_spelling(write([{**x, "wrong_ids": []} for x in rows])) == wrong
     lines = "\ufeff我再家\t我在家\r\n\r\n很好\t很好\r\n"
     assert read_spelling(write(lines, "a.tsv")) == wrong
 

@@ -111,8 +111,7 @@ def check(path, table):
     path = path.with_suffix(f".{kind}")
     write(path, *table)
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             found = read_labelled_texts(path)
     except AlbertError:
         return "refused"
