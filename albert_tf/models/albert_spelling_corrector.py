@@ -6,6 +6,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.layers.whole_word_mask_generator import CHINESE
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.heads import masked_lm_head
 from albert_tf.models.prediction import predict_batches
@@ -13,7 +14,6 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import as_string_tensor, check_count
-from albert_tf.layers.whole_word_mask_generator import CHINESE
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
 

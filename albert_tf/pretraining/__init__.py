@@ -1,13 +1,9 @@
 """Make the records of a corpus and pretrain on them."""
 
 from albert_tf.pretraining.dataset import PretrainingRecords
-
-
-
+from albert_tf.pretraining.training import pretrain
 
 __all__ = [
-    "PretrainingData",
     "PretrainingRecords",
-    "make_pretraining_data",
     "pretrain",
 ]

@@ -115,6 +115,7 @@ class PretrainingBatches:
         steps_per_call: int. Batches per item.
         steps: optional int. The number of steps of the training, in which the rate of
             the masks changes to its last value.
+        schedule: optional function of the numbers of steps, their learning rates.
         hosts, host: ints. Number of processes that share each batch, and the index of
             this one.
         training: bool. `False` for each sequence once, with the same segments and masks
@@ -131,11 +132,13 @@ class PretrainingBatches:
         seed: int = 0,
         steps_per_call: int = 1,
         steps: int | None = None,
+        schedule: Callable[[np.ndarray], Any] | None = None,
         hosts: int = 1,
         host: int = 0,
         training: bool = True,
     ):
         self.records, self.seed, self.steps = records, seed, steps
+        self.schedule = schedule
         self.hosts, self.host, self.training = hosts, host, training
         segments = np.where(records.second_starts < records.lengths, 3, 2)
         lengths = np.minimum(records.lengths + segments, records.sequence_length)
@@ -171,6 +174,9 @@ class PretrainingBatches:
         batch = {x: y.reshape(*rows.shape, *y.shape[1:]) for x, y in batch.items()}
         steps = call * count + np.arange(count)
         progress = np.ones(count) if self.steps is None else steps / self.steps
+        if self.schedule is not None:
+            rates = keras.ops.convert_to_numpy(self.schedule(steps))
+            batch["learning_rate"] = rates.astype("float32")
         return {
             **batch,
             "weights": weights.astype("float32"),
@@ -287,14 +293,15 @@ def training_data(batches: Any, first: int, count: int) -> Any:
     calls = range(first, first + count)
     if keras.backend.backend() != "tensorflow":
         return ((x,) for x in prepared(batches.__getitem__, calls))
-    return _dataset(lambda: map(batches.__getitem__, calls), batches[first])
+    return _dataset(lambda: map(batches.__getitem__, calls), batches[first], count)
 
 
 def evaluation_data(batches: Any) -> Any:
     """Return all items as the `x` of `keras.Model.evaluate`, to be read repeatedly."""
     if keras.backend.backend() != "tensorflow":
         return _Sequence(batches)
-    return _dataset(lambda: map(batches.__getitem__, range(len(batches))), batches[0])
+    calls = range(len(batches))
+    return _dataset(lambda: map(batches.__getitem__, calls), batches[0], len(batches))
 
 
 def prepared(function: Callable[[int], Any], calls: Iterable[int]) -> Iterator[Any]:
@@ -326,7 +333,9 @@ class _Sequence(keras.utils.PyDataset):
         return (self._batches[number],)
 
 
-def _dataset(items: Callable[[], Iterable[Any]], example: dict[str, Any]) -> Any:
+def _dataset(
+    items: Callable[[], Iterable[Any]], example: dict[str, Any], count: int
+) -> Any:
     """Return a `tf.data.Dataset`, because Keras' would fix the length of the first."""
     import tensorflow as tf
 
@@ -334,4 +343,5 @@ def _dataset(items: Callable[[], Iterable[Any]], example: dict[str, Any]) -> Any
         name: tf.TensorSpec([len(x), *[None] * (x.ndim - 1)], x.dtype)
         for name, x in example.items()
     }
-    return tf.data.Dataset.from_generator(items, output_signature=spec).prefetch(2)
+    dataset = tf.data.Dataset.from_generator(items, output_signature=spec)
+    return dataset.prefetch(2).apply(tf.data.experimental.assert_cardinality(count))

@@ -94,26 +94,45 @@ class StepModel(keras.Model):
     def train_step(self, *args: Any) -> Any:
         """Train on the batches of an item, on TensorFlow or JAX."""
         *state, data = args
-        one_step = super().train_step
         count = keras.tree.flatten(data)[0].shape[0]
-        if count == 1:
-            return one_step(*state, _item(data, 0))
         if state:
-            import jax
-
-            def step(state, batch):
-                logs, state = one_step(state, batch)
-                return state, logs
-
-            state, logs = jax.lax.scan(step, state[0], data)
-            return _item(logs, -1), state
+            return self._train_on_jax(state[0], data, count)
+        if count == 1:
+            return self._train_once(_item(data, 0))
 
         def body(number):
-            one_step(_item(data, number))
+            self._train_once(_item(data, number))
             return (number + 1,)
 
         ops.while_loop(lambda number: number < count, body, (0,))
         return self.get_metrics_result()
+
+    def _train_once(self, data):
+        batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+        if (rate := batch.get("learning_rate")) is not None:
+            self.optimizer.learning_rate = rate
+        return super().train_step(data)
+
+    def _train_on_jax(self, state, data, count):
+        import jax
+
+        one_step = super().train_step
+        names = [variable.name for variable in self.optimizer.variables]
+
+        def step(state, data):
+            batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+            if (rate := batch.get("learning_rate")) is not None:
+                optimizer = [*state[2]]
+                optimizer[names.index("learning_rate")] = rate
+                state = *state[:2], optimizer, state[3]
+            logs, state = one_step(state, data)
+            return state, logs
+
+        if count == 1:
+            state, logs = step(state, _item(data, 0))
+            return logs, state
+        state, logs = jax.lax.scan(step, state, data)
+        return _item(logs, -1), state
 
     def test_step(self, *args: Any) -> Any:
         *state, data = args
@@ -144,9 +163,10 @@ class PretrainingModel(StepModel):
     def __init__(self, network: keras.Model, masks: WholeWordMaskGenerator | None):
         super().__init__(dict.fromkeys(network.output, 1.0))
         self.network, self.masks = network, masks
-
-    def build(self, input_shape: Any = None) -> None:
-        self.built = True
+        # Keras would build them by calling the model with a whole item.
+        for layer in (self, masks):
+            if layer is not None:
+                layer.built = True
 
     def call(self, batch: dict[str, Tensor], training: bool = False) -> Any:
         features, labels = self.masked(batch)

@@ -1,70 +1,102 @@
 """Pretrain on records with both losses, and resume after an interruption."""
 
+import functools
+import json
 import os
 import pathlib
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
 
-from albert_tf.files import BACKUP
-from albert_tf.models import AlbertPretrainer
-from albert_tf.preprocessing.masking import WholeWordMaskGenerator
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.files import BACKUP, write_json
+from albert_tf.layers import WholeWordMaskGenerator
+from albert_tf.pretraining.batches import (
+    PretrainingBatches,
+    evaluation_data,
+    training_data,
+)
 from albert_tf.pretraining.dataset import PretrainingRecords
+from albert_tf.pretraining.model import PretrainingModel, StepModel
+from albert_tf.training.optimizers import WarmupLinearDecay
 from albert_tf.training.run_state import TrainingState, hold_state, without_names
 from albert_tf_lite.errors import AlbertError
 
+# Entries of the history of a training whose length is in minutes.
+INTERVALS = 20
+# The share of the minutes in which a training trains.
+TRAINING_SHARE = 0.95
+TIMED_CALLS = 3
+
 
 def pretrain(
-    model: AlbertPretrainer,
+    model: keras.Model,
     records: PretrainingRecords,
     output: str | os.PathLike,
-    steps: int,
-    batch_size: int = 128,
+    steps: int | None = None,
+    batch_tokens: int = 65_536,
     masks: WholeWordMaskGenerator | None = None,
     seed: int = 0,
-    interval: int = 1000,
+    interval: int | None = None,
     dev: PretrainingRecords | None = None,
     settings: dict[str, Any] | None = None,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     verbose: int | str = 1,
     progress: Callable[[int, int], Any] | None = None,
-    num_shards: int = 1,
-    shard: int = 0,
+    *,
+    minutes: float | None = None,
+    learning_rate: float | None = None,
+    warmup_share: float = 0.1,
+    steps_per_call: int = 1,
+    hosts: int = 1,
+    host: int = 0,
 ) -> dict[str, Any]:
-    """Train a compiled model on records.
+    """Train a compiled model on records, with the TensorFlow or JAX backend of Keras.
 
     To resume an interrupted run, start it again with the same model, optimizer, records
     and numbers. Ctrl-C and SIGTERM save the state first; a killed run loses at most
     three minutes (on JAX: less than an interval).
 
     Args:
-        model: a compiled `AlbertPretrainer`. If its optimizer averages the weights
-            (`use_ema`), `dev` is evaluated with the averages, and the model has them
-            afterwards.
+        model: a compiled `AlbertPretrainer`, or the result of `build_network`. If its
+            optimizer averages the weights (`use_ema`), `dev` is evaluated with the
+            averages, and the model has them afterwards.
         records: a `PretrainingRecords`.
         output: string, the directory for the state of the run.
         steps: int. Number of training batches.
-        batch_size, masks, seed: as for `PretrainingRecords.dataset`.
-        interval: int. Steps between two entries of the history and evaluations on
-            `dev`.
+        batch_tokens: int. Tokens per batch, padding included.
+        masks: optional `WholeWordMaskGenerator`. By default masked records keep their
+            masks, and others are masked with `records.masks()`.
+        seed: int from 0 to 2**31 - 1, of order, segments and masks.
+        interval: optional int. Steps between two entries of the history and evaluations
+            on `dev`. By default 1,000, or all steps if they are fewer; a twentieth with
+            `minutes`.
         dev: optional `PretrainingRecords` to evaluate on.
         settings: optional dict, further values that identify the run, such as the
             `data_digest` of the initial weights.
         callbacks, verbose: as for `keras.Model.fit`.
-        progress: optional function, called after each step with the numbers of
+        progress: optional function, called during the training with the numbers of
             completed steps and of all steps.
-        num_shards, shard: as for `PretrainingRecords.dataset`. Hosts that train
-            together share `output`; the first writes there.
+        minutes: optional float, instead of `steps`: the number of steps follows from a
+            trial of each length of batches.
+        learning_rate: optional float, the peak of a warm-up and linear decay over the
+            steps, instead of the rate of the optimizer.
+        warmup_share: float. Share of the steps in which that rate rises.
+        steps_per_call: int. Steps that a call of the device trains, more for a small
+            model on a GPU.
+        hosts, host: ints. Number of processes that train together, and the index of
+            this one. They share `output`; the first writes there.
 
     Returns:
         A dict: `history` (lists by metric with an entry per interval, `None` where an
         interval lacks it), `steps` and `seconds` (of all runs).
 
     Raises:
-        AlbertError: if `steps` is not a multiple of `interval`, the records do not fit
-            the model, `output` holds the state of another training, or the training
-            diverges.
+        AlbertError: if `steps` is not a multiple of `interval`, or that not of
+            `steps_per_call`, the records do not fit the model, `output` holds the state
+            of another training, or the training diverges.
         BlockingIOError: if another process trains into `output`.
         KeyboardInterrupt: after Ctrl-C or SIGTERM.
 
@@ -72,64 +104,122 @@ def pretrain(
     ```python
     records = albert_tf.pretraining.PretrainingRecords("records")
     pretrainer = albert_tf.models.AlbertPretrainer.from_checkpoint("albert_tiny_zh")
-    pretrainer.compile(
-        albert_tf.training.scheduled_optimizer("lamb", 1e-3, total_steps=10_000)
+    pretrainer.compile(albert_tf.training.scheduled_optimizer("lamb", 1e-3))
+    done = albert_tf.pretraining.pretrain(
+        pretrainer, records, "out", steps=10_000, learning_rate=1e-3
     )
-    done = albert_tf.pretraining.pretrain(pretrainer, records, "out", steps=10_000)
     ```
     """
-    if min(steps, interval) < 1 or steps % interval:
-        raise AlbertError(
-            f"`steps` must be a multiple of `interval`. Received: {steps}, {interval}"
-        )
-    _check_fits(model, records)
+    if (steps is None) == (minutes is None):
+        raise AlbertError("Pass `steps` or `minutes`.")
+    check_fits(model, records)
     if dev is not None:
-        _check_fits(model, dev)
-        check_same_tokens(dev.folder, dev.tokenizer, records.folder, records.tokenizer)
+        check_fits(model, dev)
+        check_same_tokens(dev, records)
     if masks is None and not records.is_masked:
         masks = records.masks()
-    backup = pathlib.Path(output) / BACKUP
     optimizer: Any = model.optimizer
+    if learning_rate is not None:
+        # A variable, which each step sets.
+        config = {**optimizer.get_config(), "learning_rate": learning_rate}
+        optimizer = type(optimizer).from_config(config)
     identity = {
-        "model": model.backbone.get_config(),
-        "num_sop_classes": model.num_sop_classes,
+        "model": _config(model),
         "optimizer": keras.saving.serialize_keras_object(optimizer),
         "masks": masks and masks.get_config(),
-        # The names of ours contain a hash of the text.
-        "records": {file.name: file.stat().st_size for file in records.counts},
+        # The names contain a hash of the text.
+        "records": {x["name"]: x["sequences"] for x in records.manifest["shards"]},
         "steps": steps,
-        "batch_size": batch_size,
+        "minutes": minutes,
+        "warmup_share": warmup_share,
+        "batch_tokens": batch_tokens,
         "seed": seed,
         "interval": interval,
-        "num_shards": num_shards,
+        "steps_per_call": steps_per_call,
+        "hosts": hosts,
         **(settings or {}),
     }
-    writes = shard == 0
-    with hold_state(backup, without_names(identity), writes):
-        evaluated = dev and dev.dataset(
-            batch_size, None if dev.is_masked else masks, training=False
+    step_model = PretrainingModel(model, masks)
+    batches = functools.partial(
+        PretrainingBatches, batch_tokens=batch_tokens, seed=seed, hosts=hosts, host=host
+    )
+
+    def training_batches(steps: int) -> PretrainingBatches:
+        schedule = None
+        if learning_rate is not None:
+            warmup = int(steps * warmup_share)
+            schedule = WarmupLinearDecay(learning_rate, steps, warmup)
+        return batches(
+            records, steps_per_call=steps_per_call, steps=steps, schedule=schedule
         )
+
+    return train(
+        step_model,
+        optimizer,
+        training_batches,
+        pathlib.Path(output) / BACKUP,
+        without_names(identity),
+        steps=steps,
+        minutes=minutes,
+        interval=interval,
+        dev=dev and batches(dev, training=False),
+        callbacks=callbacks,
+        verbose=verbose,
+        progress=progress,
+        writes=host == 0,
+    )
+
+
+def train(
+    model: StepModel,
+    optimizer: Any,
+    batches: Callable[[int], Any],
+    backup: pathlib.Path,
+    identity: dict[str, Any],
+    *,
+    steps: int | None,
+    minutes: float | None,
+    interval: int | None,
+    dev: Any = None,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+    verbose: int | str = 1,
+    progress: Callable[[int, int], Any] | None = None,
+    writes: bool = True,
+) -> dict[str, Any]:
+    """Train a model on stacked batches, and resume from the state in `backup`.
+
+    `batches` returns the batches of a training of a number of steps; `identity` are the
+    values that a resumed training must have, too. The rest is as for `pretrain`.
+    """
+    model.compile(optimizer)
+    optimizer.build(model.trainable_variables)
+    per_call = batches(1).steps_per_call
+    with hold_state(backup, identity, writes):
+        if steps is None:
+            steps, interval = _planned(model, batches, backup, minutes, per_call)
+        interval = interval or min(steps, 1000)
+        if min(steps, interval) < 1 or steps % interval or interval % per_call:
+            raise AlbertError(
+                "`steps` must be a multiple of `interval`, and that of "
+                f"`steps_per_call`. Received: {steps}, {interval}, {per_call}"
+            )
+        data, calls = batches(steps), interval // per_call
         state = TrainingState(
-            backup, writes=writes, interval=interval, progress=progress
+            backup, writes=writes, interval=calls, progress=progress, scale=per_call
         )
         callbacks = [state, *callbacks]
         if optimizer.use_ema:
             # Evaluates with the averages.
             callbacks.insert(0, keras.callbacks.SwapEMAWeights())
 
-        def data() -> dict[str, Any]:
-            batches = records.dataset(
-                batch_size,
-                masks,
-                seed,
-                skip=state.steps,
-                num_shards=num_shards,
-                shard=shard,
-                steps=steps,
-            )
-            return {"x": batches, "steps_per_epoch": interval - state.step}
+        def rest() -> dict[str, Any]:
+            count = steps // per_call - state.steps
+            return {
+                "x": training_data(data, state.steps, count),
+                "steps_per_epoch": calls - state.step,
+            }
 
-        if state.steps == steps:
+        if state.steps == steps // per_call:
             state.load(model)
             # With `use_ema` the averages become the weights, as at the end of `fit`.
             optimizer.finalize_variable_values(model.trainable_variables)
@@ -137,24 +227,73 @@ def pretrain(
             state.fit(
                 model,
                 steps // interval,
-                data,
+                rest,
                 # The batches are shuffled.
                 shuffle=False,
-                validation_data=evaluated,
+                validation_data=dev and evaluation_data(dev),
                 callbacks=callbacks,
                 verbose=verbose,
             )
     return {"history": state.history, "steps": steps, "seconds": state.seconds}
 
 
-def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
+def _planned(model, batches, backup, minutes, per_call):
+    """Return the steps and the interval of a training of `minutes`, stored once."""
+    file = backup / "steps.json"
+    if not file.exists():
+        calls = 60 * TRAINING_SHARE * minutes / seconds_per_call(model, batches(10**9))
+        interval = max(int(calls / INTERVALS), 1) * per_call
+        write_json(file, [interval * INTERVALS, interval])
+    return json.loads(file.read_text("utf-8"))
+
+
+def seconds_per_call(model: StepModel, batches: Any) -> float:
+    """Return the mean duration of a call of an epoch, and keep the model as it was."""
+    variables = [*model.variables, *model.optimizer.variables]
+    before = [keras.ops.convert_to_numpy(x) for x in variables]
+    widths = [width for width, _ in batches.plan.epoch(0)]
+    seconds = 0.0
+    for width in dict.fromkeys(widths):
+        options: dict[str, Any] = {"shuffle": False, "verbose": 0}
+        first = widths.index(width)
+        for count in (1, TIMED_CALLS):
+            data = training_data(_Repeated(batches[first]), 0, count)
+            start = time.monotonic()
+            model.fit(data, steps_per_epoch=count, **options)
+            duration = (time.monotonic() - start) / count
+            # Also because on JAX, averaged weights would share memory with averages.
+            for variable, value in zip(variables, before, strict=True):
+                variable.assign(value)
+        seconds += duration * widths.count(width)
+    return seconds / len(widths)
+
+
+class _Repeated(list):
+    """The same item for every number."""
+
+    def __init__(self, item: Any):
+        super().__init__([item])
+
+    def __getitem__(self, number: Any) -> Any:
+        return super().__getitem__(0)
+
+
+def _config(model: keras.Model) -> dict[str, Any]:
+    """Return the sizes of a network."""
+    backbone = next((x for x in model.layers if isinstance(x, AlbertBackbone)), model)
+    config = backbone.get_config()
+    return {**config, "heads": [*model.output]}
+
+
+def check_fits(model: keras.Model, records: PretrainingRecords) -> None:
     """Raise if a model cannot be trained on records."""
-    backbone, tokenizer = model.backbone, records.tokenizer
-    length, longest = records.sequence_length, backbone.max_sequence_length
-    size = tokenizer.vocabulary_size() if tokenizer else backbone.vocabulary_size
+    config = _config(model)
+    outputs, size = model.output, records.tokens["size"]
+    classes = outputs["sop_logits"].shape[-1] if "sop_logits" in outputs else 0
+    length, longest = records.sequence_length, config["max_sequence_length"]
     for name, found, expected in (
-        ("classes of sentence order", records.order_classes, model.num_sop_classes),
-        ("tokens in their vocabulary", size, min(size, backbone.vocabulary_size)),
+        ("classes of sentence order", records.order_classes, classes),
+        ("tokens in their vocabulary", size, min(size, config["vocabulary_size"])),
         ("tokens per sequence", length, min(length, longest)),
     ):
         if found != expected:
@@ -164,12 +303,10 @@ def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
             )
 
 
-def check_same_tokens(name: Any, tokenizer: Any, other_name: Any, other: Any) -> None:
-    """Raise if two tokenizers, unless one is `None`, have different tokens."""
-    if tokenizer is None or other is None:
-        return
-    if tokenizer.get_vocabulary() != other.get_vocabulary():
+def check_same_tokens(first: PretrainingRecords, second: PretrainingRecords) -> None:
+    """Raise if two records have different vocabularies."""
+    if first.vocabulary.read_bytes() != second.vocabulary.read_bytes():
         raise AlbertError(
-            f"{name} and {other_name} have different vocabularies. Make the records "
-            "with the same vocabulary."
+            f"{first.folder} and {second.folder} have different vocabularies. Make the "
+            "records with the same vocabulary."
         )

@@ -106,7 +106,8 @@ class TrainingState(keras.callbacks.Callback):
     training after the current step; a second Ctrl-C ends it at once. `step` counts the
     steps of an interrupted epoch.
     `interval` is the number of steps per epoch, by default that of `fit`. After each
-    step, `progress` is called with the numbers of completed steps and of all steps.
+    step, `progress` is called with the numbers of completed steps and of all steps. For
+    both and in messages, one counts as `scale` steps.
     """
 
     def __init__(
@@ -117,8 +118,10 @@ class TrainingState(keras.callbacks.Callback):
         patience: int | None = None,
         interval: int = 0,
         progress: Callable[[int, int], Any] | None = None,
+        scale: int = 1,
     ):
         super().__init__()
+        self._scale = scale
         self.monitor: Any = monitor
         self.patience = patience
         self._directory = directory
@@ -236,8 +239,8 @@ class TrainingState(keras.callbacks.Callback):
         steps = self._interval * self.params["epochs"]
         if self._is_interrupted and self.steps < steps:
             raise KeyboardInterrupt(
-                f"Interrupted at step {self.steps:,} of {steps:,}. The same command "
-                "resumes."
+                f"Interrupted at step {self.steps * self._scale:,} of "
+                f"{steps * self._scale:,}. The same command resumes."
             )
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -250,7 +253,8 @@ class TrainingState(keras.callbacks.Callback):
             self._metrics = []
         self.step += 1
         if self._progress:
-            self._progress(self.steps, self._interval * self.params["epochs"])
+            steps = self._interval * self.params["epochs"]
+            self._progress(self.steps * self._scale, steps * self._scale)
         if self.step == self._interval:
             # `on_epoch_end` saves.
             return
