@@ -1,7 +1,5 @@
-"""The backbone: parameters, shared groups, outputs, masks."""
+"""The backbone: parameters, shared groups, outputs."""
 
-import numpy as np
-import pytest
 from numpy_reference import assert_close
 from small_backbone import INPUTS, SMALL, are_close, small_backbone
 
@@ -51,21 +49,3 @@ def test_intermediates():
     assert outputs.keys() == expected.keys() and are_close(outputs, expected)
     assert len(model.weights) == len(backbone.weights)
     assert backbone.with_intermediates()(INPUTS).keys() == {"hidden_states", *expected}
-
-
-def test_padding_does_not_change_the_output():
-    """Neither other tokens in the padding, nor more of it."""
-    backbone = small_backbone()
-    mask = INPUTS["padding_mask"].astype(bool)
-    other = {**INPUTS, "token_ids": np.where(mask, INPUTS["token_ids"], 99)}
-    longer = {name: np.pad(x, ((0, 0), (0, 6))) for name, x in INPUTS.items()}
-    a, b, c = (
-        np.asarray(backbone(x)["sequence_output"])[:, :17]
-        for x in (INPUTS, other, longer)
-    )
-    assert_close(a[mask], b[mask])
-    assert_close(a[mask], c[mask])
-    assert np.abs(a[~mask] - b[~mask]).max() > 0.1
-    assert_close(backbone.pool(INPUTS), backbone(INPUTS)["pooled_output"])
-    with pytest.raises(ValueError, match="no pooler"):
-        small_backbone(pooler=False).pool(INPUTS)
