@@ -11,7 +11,6 @@ from small_classifier import (
     OTHERS,
     TEXTS,
     cross_entropy,
-    hand_padded,
     predict,
     small_classifier,
     unequal_batches,
@@ -19,7 +18,6 @@ from small_classifier import (
 
 from albert_tf.models import bucket_by_length
 
-INVALID = b"\xff\xe5\xa5\xbd\xfe"  # The UTF-8 of 好 between invalid bytes.
 WEIGHTS = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 0.25, 1.5])
 PAIRS = (TEXTS, OTHERS)
 
@@ -44,18 +42,6 @@ def losses(logits):
 
 def fit(classifier, *args, **kwargs):
     return classifier.fit(*args, **{"epochs": 1, "verbose": 0, **kwargs}).history
-
-
-def test_predictions_are_those_of_hand_padded_ids(frozen):
-    texts = ["很好吃，我想你来吧", "", "差", "😀", "好" * 27]
-    by_hand = [frozen(hand_padded(text))[0] for text in texts]
-    np.testing.assert_allclose(predict(frozen, texts), by_hand, atol=1e-5)
-    by_hand = frozen(hand_padded("差", "好吃"))
-    given = predict(frozen, (["差"], ["好吃"]))
-    np.testing.assert_allclose(given, by_hand, atol=1e-5)
-    # Invalid UTF-8 bytes are skipped.
-    with_invalid, without = predict(frozen, [INVALID, "好"])
-    np.testing.assert_allclose(with_invalid, without, atol=1e-6)
 
 
 @pytest.mark.traced
