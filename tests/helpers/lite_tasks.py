@@ -21,6 +21,8 @@ SIZES = {"num_layers": 3, "num_heads": 4, "embedding_dim": 16, "hidden_dim": 24}
 PAIRS = (TEXTS, OTHERS)
 # With capital letters, which the tokenizer lower-cases.
 CAPITALS = [*TEXTS, "Hen好"]
+# Up to 48 tokens, more than a few windows.
+LONG = [x * 3 for x in TEXTS]
 GOOGLE = {
     **{"embedding_projection": "after_layer_norm", "normalize_first": True},
     "activation": "relu",
@@ -42,7 +44,7 @@ TASKS = {
     "google pairs": ("AlbertTextClassifier", SOFTMAX, GOOGLE, PAIRS),
     "multi-label": ("AlbertMultiLabelClassifier", CHOSEN, GROUPS, TEXTS),
     "regression": ("AlbertTextRegressor", MAX, {"activation": "gelu"}, PAIRS),
-    "tags": ("AlbertTokenClassifier", TAGS, {"max_sequence_length": 14}, TEXTS),
+    "tags": ("AlbertTokenClassifier", TAGS, {"max_sequence_length": 14}, LONG),
     "embedding": ("AlbertTextEmbedder", {}, {}, TEXTS),
     "embedding cls": ("AlbertTextEmbedder", CLS, {}, TEXTS),
     "questions": ("AlbertQuestionAnswering", ANSWERS, {}, QUESTIONS),

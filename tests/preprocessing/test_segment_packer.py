@@ -9,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_classifier import VOCABULARY
 
-from albert_tf.preprocessing import AlbertQuestionAnsweringPreprocessor, SegmentPacker
+from albert_tf.preprocessing import (
+    AlbertQuestionAnsweringPreprocessor,
+    AlbertTokenClassifierPreprocessor,
+    SegmentPacker,
+)
 from albert_tf.preprocessing.segment_packer import Windows
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf_lite.packing import pack, pad
@@ -145,6 +149,11 @@ def test_windows_of_a_context_are_a_stride_apart():
     for stride, expected in ((3, [0, 3, 6, 7]), (99, [0, 5, 7]), (None, [0, 3, 6, 7])):
         packer = AlbertQuestionAnsweringPreprocessor(tokenizer, 10, stride)
         # Two tokens of the question leave five for the context.
-        packed = packer.pack_texts((["吃吗"], ["很好坏不太差了的一是我你"]))
+        context = ["很好坏不太差了的一是我你"]
+        packed = packer.pack_texts((["吃吗"], context))
+        if stride != 99:
+            tagged = AlbertTokenClassifierPreprocessor(tokenizer, 7, stride=stride)
+            starts = tagged.pack_texts(context).windows.starts
+            assert starts.numpy().tolist() == expected
         assert packed.windows.starts.numpy().tolist() == expected
         assert packed.lengths.numpy().tolist() == [10] * len(expected)
