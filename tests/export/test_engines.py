@@ -88,6 +88,10 @@ def test_answers_are_those_of_keras(name, write, written):
             assert near(model.answers(texts, top_k=top_k)) == pipeline(x, top_k=top_k)
         with pytest.raises(ValueError, match="from 1 on"):
             model.answers(texts, top_k=0)
+    if name == "embedding":
+        # Pairs are compared.
+        pairs = texts, texts[::-1]
+        assert near(model.answers(pairs)) == pipeline(list(zip(*pairs, strict=True)))
     answers = model.predict(texts)
     if name == "tags":
         # Also of texts longer than a window.
