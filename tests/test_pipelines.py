@@ -5,6 +5,7 @@ import json
 import pathlib
 
 import pytest
+from lite_tasks import near
 from small_classifier import OTHERS, TEXTS, small_classifier
 from task_cases import CASES
 
@@ -51,17 +52,6 @@ def built(name):
     return albert_tf.pipeline(name, case.build(num_layers=1)), x
 
 
-def close(one, other):
-    """Return whether two answers are equal, numbers to 1e-5."""
-    if isinstance(one, float):
-        return one == pytest.approx(other, abs=1e-5)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(close(one[x], other[x]) for x in one)
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(close, one, other))
-    return one == other
-
-
 def flat(answer):
     return [answer] if isinstance(answer, dict) else sum(map(flat, answer), [])
 
@@ -81,7 +71,7 @@ def test_one_example_or_many_in_any_form(name):
     (pipeline, examples), fields = built(name), models.TASKS[name].fields
     many = pipeline(examples)
     assert len(many) == len(examples) and any(many) and json.dumps(many)
-    assert close(pipeline(examples[-1]), many[-1])
+    assert near(pipeline(examples[-1])) == near(many[-1])
     for answer in many:
         assert isinstance(answer, list) == (name in LISTS)
         # A text with several masks has a list for each.
@@ -91,9 +81,9 @@ def test_one_example_or_many_in_any_form(name):
     tuples = [x if isinstance(x, tuple) else (x,) for x in examples]
     dicts = [dict(zip(fields, x, strict=False)) for x in tuples]
     columns = {field: [x[field] for x in dicts] for field in dicts[0]}
-    assert close(pipeline(dicts, batch_size=2), many)
-    assert close(pipeline(columns), many)
-    assert close(pipeline(**dicts[0]), many[0])
+    assert near(pipeline(dicts, batch_size=2)) == near(many)
+    assert near(pipeline(columns)) == near(many)
+    assert near(pipeline(**dicts[0])) == near(many[0])
     assert pipeline([]) == []
 
 
@@ -106,7 +96,7 @@ def test_the_files_determine_the_task(tmp_path):
     for name in ("preset", "model.keras", "huggingface"):
         found = albert_tf.pipeline(tmp_path / name)
         assert found.task == "text-classification"
-        assert close(found(pairs), expected)
+        assert near(found(pairs)) == near(expected)
     pipeline = albert_tf.pipeline("fill-mask", MICRO, top_k=2)
     answers = pipeline("今天[MASK]气很好")
     assert len(answers) == 2 and pipeline("今天[MASK]气很好", top_k=1) == answers[:1]

@@ -78,10 +78,10 @@ FORMATS = [
 
 
 class Near(float):
-    """A float that equals all within 1e-4 of it."""
+    """A float that equals all within 1e-5 of it."""
 
     def __eq__(self, other):
-        return abs(self - other) < 1e-4
+        return abs(self - other) < 1e-5
 
 
 def near(answers):
