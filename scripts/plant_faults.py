@@ -31,7 +31,7 @@ query_key_swapped | albert_tf/checkpoints -k golden | query and key are not mixe
 epsilon_1e_5 | albert_tf/layers | the epsilon of LayerNorm is that of the original
 - LAYER_NORM_EPSILON = 1e-12
 + LAYER_NORM_EPSILON = 1e-5
-padding_attended | albert_tf/backbone tests/models -k depend | padding does not change the output
+padding_attended | albert_tf/backbone tests/models -k depend | padding changes no output
 - x = block(x, padding_mask=mask)
 + x = block(x)
 activation_ignored | albert_tf/layers | `hidden_act` of a config is obeyed
