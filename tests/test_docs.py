@@ -28,7 +28,7 @@ NOT_RUN = {
     r"^make ": "is a target of the Makefile",
     r"docker |tensorflow/serving": "starts a container",
     r"albert-tf demo ": "serves a page until Ctrl-C; tests/cli/test_demo.py",
-    r"serving_client\.py": "needs a server; tests/export/test_serving_client.py",
+    r"serving_client\.py": "needs a server; tests/examples/test_serving_client.py",
     r"RAY_ADDRESS|pretrain_hosts\.py": "needs a cluster; nightly tests",
     r"albert-tf download [a-z]|hf://|HF_ENDPOINT": "downloads; test_download.py",
     r"^gunicorn |^uvicorn ": "serves until Ctrl-C",

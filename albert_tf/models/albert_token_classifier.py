@@ -174,6 +174,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
 
     def answers(self, x, batch_size=None):
         """Return `entity_group`, `word`, `start`, `end` and `score` of the entities."""
+        x = as_texts(x)
         return entity_dicts(x, self.predict_spans(x, batch_size, verbose=0))
 
     def _spans(self, packed, outputs):

@@ -1,15 +1,136 @@
-"""`exported`: a quantized file of a task, written once per state of its weights."""
+"""LiteRT and ONNX files: Keras' numbers, weights once, run without TensorFlow."""
 
+import functools
+import json
+import pathlib
+import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from lite_tasks import needs_onnx, small_task
+import sentence_piece_reference
+import tensorflow as tf
+from lite_tasks import (
+    FORMATS,
+    TASKS,
+    near,
+    needs_litert,
+    needs_onnx,
+    small_task,
+    write_litert,
+    write_onnx,
+)
+from processes import run_python
+from small_classifier import TEXTS, VOCABULARY, randomised, small_backbone
 
 import albert_tf
-from albert_tf.export import OnnxModel, engines, exported
+from albert_tf import models
+from albert_tf.export import LiteRTModel, OnnxModel, engines, exported, litert, onnx
+from albert_tf.export.engines import largest_difference
+from albert_tf.tokenizers import SentencePieceTokenizer
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer")
+ROOT = pathlib.Path(__file__).parents[2]
+MICRO = ROOT / "examples" / "albert_micro_zh"
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* texts are longer"),
+    # From Keras.
+    pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`"),
+]
+LENGTHS = {write_litert: {"lengths": (64, 128)}, write_onnx: {}}
+# LiteRT's converter takes seconds for each file.
+FAST = ("labels", "tags")
+# Tasks whose files are ONNX only.
+ONNX_ONLY = ("questions", "choices")
+
+
+def tasks_in_formats():
+    for parameter in FORMATS:
+        is_onnx = parameter.values == (write_onnx,)
+        for name in TASKS:
+            if is_onnx or name not in ONNX_ONLY:
+                marks = [] if is_onnx or name in FAST else [pytest.mark.nightly]
+                marks += parameter.marks
+                title = f"{name}-{parameter.id}"
+                yield pytest.param(name, *parameter.values, marks=marks, id=title)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A function of a task's name and format: the task, its texts, the file, opened."""
+    folder = tmp_path_factory.mktemp("written")
+
+    @functools.cache
+    def write_once(name, write):
+        task, texts = small_task(name)
+        path = folder / f"{name}.{write.__name__}"
+        return task, texts, path, write(task, path)
+
+    return write_once
+
+
+# --- The numbers ---
+
+
+@pytest.mark.parametrize("name, write", tasks_in_formats())
+def test_answers_are_those_of_keras(name, write, written):
+    task, texts, _, model = written(name, write)
+
+    assert largest_difference(task, model, texts) < 1e-5
+
+    x = list(zip(*texts, strict=True)) if isinstance(texts, tuple) else texts
+    pipeline = albert_tf.pipeline(model.task, task)
+    assert near(model.answers(texts)) == pipeline(x)
+    assert model.pairs == getattr(task, "pairs", False)
+    if model.task in ("text-classification", "multi-label"):
+        for top_k in (1, 2, None):
+            assert near(model.answers(texts, top_k=top_k)) == pipeline(x, top_k=top_k)
+        with pytest.raises(ValueError, match="from 1 on"):
+            model.answers(texts, top_k=0)
+    if name == "embedding":
+        # Pairs are compared.
+        pairs = texts, texts[::-1]
+        assert near(model.answers(pairs)) == pipeline(list(zip(*pairs, strict=True)))
+    answers = model.predict(texts)
+    if name == "tags":
+        # Also of texts longer than a window.
+        assert max(span[1] for row in answers["spans"] for span in row) > 14
+    elif name not in ONNX_ONLY:
+        expected = task.postprocess(tf.constant(task.predict(texts, verbose=0)))
+        assert list(answers) == list(expected)
+        for name, value in expected.items():
+            if value.dtype.is_floating:
+                np.testing.assert_allclose(answers[name], value, atol=1e-5)
+                # Unlike for lost weights, the texts differ.
+                assert np.ptp(answers[name], axis=0).min() > 1e-3
+            else:
+                np.testing.assert_array_equal(tf.constant(answers[name]), value)
+
+
+@pytest.mark.parametrize("write", FORMATS[1:])
+def test_low_rank_weights_are_merged(write, tmp_path):
+    task, texts = small_task("labels")
+    task.backbone.enable_lora(2, ["query_key_value", "output_dense"])
+    rng = np.random.default_rng(1)
+    for weight in task.backbone.trainable_weights:
+        weight.assign(rng.normal(0, 0.3, weight.shape))
+    model = write(task, tmp_path / "model")
+    assert largest_difference(task, model, texts) < 1e-5
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_a_sentence_piece_model_travels_in_the_file(write, tmp_path):
+    proto = sentence_piece_reference.train_model()
+    size = SentencePieceTokenizer(proto).vocabulary_size()
+    backbone = small_backbone(vocabulary_size=size, max_sequence_length=20)
+    cls, labels = models.AlbertTokenClassifier, ["A", "B", "C"]
+    task = randomised(cls.from_backbone(backbone, proto, labels=labels))
+    model = write(task, tmp_path / "model", **LENGTHS[write])
+    texts = sentence_piece_reference.TEXT.splitlines()[:3]
+    found = [[span[:3] for span in row] for row in model.predict(texts)["spans"]]
+    assert found == task.predict(texts, verbose=0)
+    assert max(span[1] for row in found for span in row) > 40
 
 
 @needs_onnx
@@ -18,7 +139,7 @@ def test_a_pipeline_exports_once_for_concurrent_calls(monkeypatch):
 
     def counted(*args, **options):
         written.append(args)
-        albert_tf.export.onnx(*args, **options)
+        onnx(*args, **options)
 
     monkeypatch.setitem(engines.ENGINES, "onnx", (counted, OnnxModel))
     task, texts = small_task("labels")
@@ -27,12 +148,141 @@ def test_a_pipeline_exports_once_for_concurrent_calls(monkeypatch):
         first, *others = pool.map(pipeline, [texts] * 3)
     assert others == [first] * 2
     assert len(written) == 1
-
-
-@needs_onnx
-def test_an_export_has_the_weights_of_the_moment():
-    task, texts = small_task("labels")
+    # Unlike `exported`, which has the weights of the moment.
     before = exported(task)
     task.output_dense.bias.assign(task.output_dense.bias + 5.0)
     moved = exported(task).outputs(texts)
     np.testing.assert_allclose(moved, before.outputs(texts) + 5.0, atol=1e-4)
+
+
+# --- Sizes and precisions ---
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_small_files_give_nearly_the_same_vectors(write, tmp_path):
+    file = tmp_path / "model"
+    embedder = models.AlbertTextEmbedder.from_checkpoint(MICRO)
+    size = sum(4 * int(np.prod(weight.shape)) for weight in embedder.weights)
+    # Weights are written once, also for several lengths of LiteRT.
+    if write is write_onnx:
+        write(embedder, file)
+        assert file.stat().st_size == pytest.approx(size, rel=0.05)
+    model = write(embedder, file, precision="int8", **LENGTHS[write])
+    assert file.stat().st_size < 0.3 * size
+    lines = (ROOT / "examples/reviews/test.tsv").read_text("utf-8").splitlines()
+    texts = [line.split("\t")[1] for line in lines[1:31]]
+    expected = embedder.encode_text(texts)
+    found = model.predict(texts)["embedding"]
+    assert np.sum(expected * found, axis=1).min() > 0.98
+
+
+# --- Without this package ---
+
+# Imported as if these were not installed.
+BLOCKED = ("tensorflow", "tensorflow_text", "keras", "keras_hub", "albert_tf")
+RUN = """
+import importlib.abc, json, sys
+
+class NotInstalled(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in %r:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NotInstalled())
+import albert_tf_lite
+
+request = json.load(sys.stdin)
+for kind, path in request["files"]:
+    print(json.dumps(getattr(albert_tf_lite, kind)(path).answers(request["texts"])))
+"""
+
+
+@needs_litert
+@needs_onnx
+def test_files_are_run_without_tensorflow(written, tmp_path):
+    opened = [
+        written(name, write)[2:]
+        for name in ("labels", "tags")
+        for write in (write_litert, write_onnx)
+    ]
+    files = [[type(model).__name__, str(path)] for path, model in opened]
+    # The folder of the package, copied.
+    shutil.copytree(ROOT / "albert_tf_lite", tmp_path / "albert_tf_lite")
+    request = json.dumps({"files": files, "texts": TEXTS})
+    output = run_python(RUN % (BLOCKED,), input=request, cwd=tmp_path, PYTHONPATH="")
+    found = [json.loads(line) for line in output.splitlines()]
+    assert found == [model.answers(TEXTS) for _, model in opened]
+
+
+# --- Refusals ---
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_wrong_texts_and_files_are_named(write, written, tmp_path):
+    *_, path, model = written("labels", write)
+    assert model.predict([])["probabilities"].shape == (0, 3)
+    for texts, error, message in (
+        ("好", TypeError, "list of strings. Received: '好'"),
+        (["好", 3], TypeError, "Element 1 is 3"),
+        ((["好"], ["好", "差"]), ValueError, r"lengths \[1, 2\]"),
+    ):
+        with pytest.raises(error, match=message):
+            model.predict(texts)
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        type(model)(tmp_path / "nothing")
+    cut = tmp_path / "cut"
+    cut.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    other = LiteRTModel if write is write_onnx else OnnxModel
+    # A truncated file, and one of the other format.
+    for opens, file in ((type(model), cut), (other, path)):
+        with pytest.raises(ValueError, match="is truncated, or was not"):
+            opens(file)
+
+
+@needs_onnx
+def test_what_cannot_be_exported_is_named(tmp_path, monkeypatch):
+    task, _ = small_task("labels")
+    other, _ = small_task("labels", activation="elu")
+    cls = models.AlbertSpellingCorrector
+    corrector = cls.from_backbone(task.backbone, VOCABULARY)
+    for write, model, options, message in (
+        (onnx, task, {"precision": "float16"}, "must be one of float32, int8"),
+        (onnx, other, {}, "elu .* cannot be exported to ONNX. Supported: gelu"),
+        (onnx, corrector, {}, "written for text-classification, .* AlbertSpelling"),
+        (litert, task, {"lengths": [4, 16]}, r"from 5. Received: \[4, 16\]"),
+        (litert, small_task("choices")[0], {}, "LiteRT files are not written for"),
+        (litert, small_task("questions")[0], {}, "LiteRT files are not written for"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write(model, tmp_path / "model", **options)
+    with pytest.raises(ValueError, match="`engine` must be one of onnx, litert"):
+        exported(task, "tflite")
+    other.quantize("int8")
+    with pytest.raises(ValueError, match="was quantized by Keras"):
+        onnx(other, tmp_path / "model")
+    other.preprocessor = None
+    with pytest.raises(ValueError, match="has no preprocessor"):
+        onnx(other, tmp_path / "model")
+    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
+    with pytest.raises(ValueError, match="Keras runs on jax, but this export needs"):
+        litert(task, tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "module, extra, act",
+    [
+        ("ai_edge_litert", "litert", lambda path: LiteRTModel(path)),
+        ("onnxruntime", "onnx", lambda path: OnnxModel(path)),
+        ("onnx", "onnx", lambda path: onnx(small_task("labels")[0], path)),
+    ],
+)
+def test_missing_library_is_named_with_its_extra(
+    module, extra, act, tmp_path, monkeypatch
+):
+    path = tmp_path / "model"
+    path.write_bytes(b"anything")
+    for name in [x for x in sys.modules if x.split(".")[0] == module] + [module]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=rf"albert-tf\[{extra}\]"):
+        act(path)
+    assert path.read_bytes() == b"anything"

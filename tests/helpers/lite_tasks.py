@@ -21,6 +21,8 @@ SIZES = {"num_layers": 3, "num_heads": 4, "embedding_dim": 16, "hidden_dim": 24}
 PAIRS = (TEXTS, OTHERS)
 # With capital letters, which the tokenizer lower-cases.
 CAPITALS = [*TEXTS, "Hen好"]
+# Up to 48 tokens, more than a few windows.
+LONG = [x * 3 for x in TEXTS]
 GOOGLE = {
     **{"embedding_projection": "after_layer_norm", "normalize_first": True},
     "activation": "relu",
@@ -30,7 +32,7 @@ LABELS = {"num_classes": 3, "labels": [*"坏中好"]}
 SOFTMAX = {"num_classes": 3, "pairs": True, "activation": "softmax"}
 CHOSEN = {"num_classes": 4, "thresholds": [0.3, 0.5, 0.6, 0.4]}
 CHOSEN["pooling_mode"] = "first_last_mean"
-TAGS = {"labels": ["PER", "LOC"], "scheme": "BIOES"}
+TAGS = {"labels": ["PER", "LOC"], "scheme": "BIOES", "stride": 5}
 CLS = {"pooling_mode": "cls", "normalize": False}
 MAX = {"pooling_mode": "max"}
 ANSWERS = {"max_answer_length": 5, "sequence_length": 24, "null_threshold": 0.0}
@@ -42,7 +44,7 @@ TASKS = {
     "google pairs": ("AlbertTextClassifier", SOFTMAX, GOOGLE, PAIRS),
     "multi-label": ("AlbertMultiLabelClassifier", CHOSEN, GROUPS, TEXTS),
     "regression": ("AlbertTextRegressor", MAX, {"activation": "gelu"}, PAIRS),
-    "tags": ("AlbertTokenClassifier", TAGS, {"max_sequence_length": 14}, TEXTS),
+    "tags": ("AlbertTokenClassifier", TAGS, {"max_sequence_length": 14}, LONG),
     "embedding": ("AlbertTextEmbedder", {}, {}, TEXTS),
     "embedding cls": ("AlbertTextEmbedder", CLS, {}, TEXTS),
     "questions": ("AlbertQuestionAnswering", ANSWERS, {}, QUESTIONS),
@@ -76,10 +78,10 @@ FORMATS = [
 
 
 class Near(float):
-    """A float that equals all within 1e-4 of it."""
+    """A float that equals all within 1e-5 of it."""
 
     def __eq__(self, other):
-        return abs(self - other) < 1e-4
+        return abs(self - other) < 1e-5
 
 
 def near(answers):

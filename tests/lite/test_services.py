@@ -1,4 +1,4 @@
-"""Processes that answer for months: memory, log lines, CPUs, read-only systems."""
+"""Processes that answer for months: memory, log lines, files, read-only systems."""
 
 import base64
 import os
@@ -10,14 +10,13 @@ import tracemalloc
 import warnings
 
 import pytest
-from lite_tasks import needs_litert, needs_onnx, small_task
+from lite_tasks import near, needs_litert, needs_onnx, small_task
 from small_classifier import VOCABULARY
 
 import albert_tf
 import albert_tf_lite
 from albert_tf_cli.common import open_network
 from albert_tf_lite.errors import import_extra
-from albert_tf_lite.executors import available_cpus
 from albert_tf_lite.unknown import warn
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
@@ -60,34 +59,6 @@ def test_warnings_about_requests_are_not_kept(traced):
     assert traced() < 2
 
 
-def of_version_1(quota):
-    return {"cpu/cpu.cfs_quota_us": quota, "cpu/cpu.cfs_period_us": "100000"}
-
-
-@pytest.mark.parametrize(
-    ("groups", "files", "cpus"),
-    [
-        ("0::/", {"cpu.max": "150000 100000\n"}, 2),
-        ("0::/", {"cpu.max": "max 100000\n"}, 4),
-        ("0::/a.slice/b", {"a.slice/cpu.max": "100000 100000"}, 1),
-        ("0::/docker/1", {"cpu.max": "1000 100000"}, 1),
-        ("5:cpu,cpuacct:/docker/1\n3:memory:/x", of_version_1("300000"), 3),
-        ("5:cpu:/", of_version_1("-1"), 4),
-        ("", {}, 4),
-    ],
-)
-def test_a_quota_limits_the_workers(groups, files, cpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(4), raising=False)
-    for name, text in {
-        "proc/self/cgroup": groups,
-        **{f"sys/fs/cgroup/{x}": y for x, y in files.items()},
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert available_cpus(str(tmp_path)) == cpus
-    assert available_cpus(str(tmp_path / "nothing")) == 4
-
-
 @needs_onnx
 def test_telemetry_is_off_unless_the_user_turned_it_on(monkeypatch):
     name = "ORT_DISABLE_TELEMETRY"
@@ -97,6 +68,28 @@ def test_telemetry_is_off_unless_the_user_turned_it_on(monkeypatch):
             monkeypatch.setenv(name, given)
         import_extra("onnxruntime")
         assert os.environ[name] == expected
+
+
+@needs_onnx
+def test_the_network_beside_a_model_answers_for_it(tmp_path):
+    task, texts = small_task("labels")
+    task.save_to_preset(tmp_path)
+    with pytest.raises(ValueError, match="has no model.onnx"):
+        albert_tf_lite.pipeline(tmp_path)
+    albert_tf.export.onnx(task, tmp_path / "model.onnx", preset=tmp_path)
+    assert albert_tf.models.AlbertTextClassifier.from_checkpoint(tmp_path).labels
+    answer = albert_tf_lite.pipeline(tmp_path, top_k=2)
+    expected = albert_tf.pipeline(path=task, top_k=2)
+    assert near(answer(texts)) == expected(texts)
+    assert near(answer("很好", top_k=1)) == expected("很好", top_k=1)
+    with pytest.raises(ValueError, match="no option targets. Its .* batch_size, top_k"):
+        answer("很好", targets=[])
+    other, _ = small_task("google pairs")
+    other.save_to_preset(tmp_path / "other")
+    weights = "model.weights.h5"
+    (tmp_path / "other" / weights).replace(tmp_path / weights)
+    with pytest.raises(ValueError, match="is not of the model beside it"):
+        albert_tf_lite.pipeline(tmp_path)
 
 
 def test_a_damaged_network_beside_a_model_is_named(tmp_path):

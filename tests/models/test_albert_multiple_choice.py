@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from small_classifier import CLS, SEP, VOCABULARY, randomised, small_backbone, token_id
-
-from albert_tf.models import AlbertMultipleChoice
+from small_classifier import CLS, SEP, token_id
+from task_cases import CASES
 
 CONTEXTS = ["我想吃鸡蛋。", "", "他去了" * 12, "中文"]
 QUESTIONS = ["谁吃", "好", "", "哪"]
@@ -14,7 +13,7 @@ X = CONTEXTS, QUESTIONS, CHOICES
 
 @pytest.fixture(scope="module")
 def model():
-    return randomised(AlbertMultipleChoice.from_backbone(small_backbone(), VOCABULARY))
+    return CASES["multiple choice"].build()
 
 
 @pytest.fixture(scope="module")

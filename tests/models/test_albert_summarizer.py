@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from small_classifier import CLS, VOCABULARY, randomised, small_backbone
-
-from albert_tf.models import AlbertSummarizer
+from small_classifier import CLS
+from task_cases import CASES
 
 ARTICLE = "我想你来吧。\n\n你好吗？　他去了！\n太差了"
 # Three windows of 29 tokens.
@@ -19,8 +18,7 @@ def scores_of(summarizer, articles):
 
 @pytest.fixture(scope="module")
 def summarizer():
-    backbone = small_backbone(pooler=False)
-    return randomised(AlbertSummarizer.from_backbone(backbone, VOCABULARY))
+    return CASES["summarizer"].build()
 
 
 def test_sentences_are_slices_in_order(summarizer):

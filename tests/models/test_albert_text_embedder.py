@@ -4,16 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from small_classifier import (
-    CLS,
-    OTHERS,
-    SEP,
-    TEXTS,
-    VOCABULARY,
-    randomised,
-    small_backbone,
-    token_id,
-)
+from checkpoint_files import assert_same_weights
+from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
 
 from albert_tf.checkpoints import save_checkpoint
 from albert_tf.models import AlbertTextEmbedder
@@ -134,26 +126,16 @@ POOLINGS = {
 
 @pytest.mark.filterwarnings("ignore:.* keeps max_input_chars_per_word")
 @pytest.mark.parametrize("mode", POOLINGS)
-def test_the_vectors_of_sentence_transformers(mode, tmp_path):
-    first = "0_Transformer" if mode == "mean" else ""
+def test_folders_of_sentence_transformers_choose_pooling_and_length(mode, tmp_path):
+    first = "0_Transformer" if mode == "cls" else ""
     backbone = write_folder(tmp_path, POOLINGS[mode], "Normalize", first=first)
+    options = {"sequence_length": 9, "pooling_mode": "first_last_mean"}
     model = AlbertTextEmbedder.from_checkpoint(tmp_path)
-    assert model.preprocessor.sequence_length == 6
-    for text, vector in zip(OTHERS, model.encode_text(OTHERS), strict=True):
-        # [CLS], at most four characters, [SEP].
-        ids = [CLS, *map(token_id, text[:4]), SEP]
-        ones = np.ones((1, len(ids)), "int32")
-        features = {"token_ids": np.array([ids]), "padding_mask": ones}
-        states = backbone({**features, "segment_ids": 0 * ones})["sequence_output"][0]
-        rows = {"cls": states[0], "mean": np.mean(states, 0), "max": np.max(states, 0)}
-        expected = np.array(rows[mode])
-        np.testing.assert_allclose(
-            vector, expected / np.linalg.norm(expected), atol=1e-5
-        )
-    given = AlbertTextEmbedder.from_checkpoint(
-        tmp_path, sequence_length=9, pooling_mode="first_last_mean"
-    )
-    assert given.preprocessor.sequence_length == 9
+    given = AlbertTextEmbedder.from_checkpoint(tmp_path, **options)
+    found = [(x.preprocessor.sequence_length, x.pooling_mode) for x in (model, given)]
+    assert found == [(6, mode), (9, "first_last_mean")] and model.normalize
+    assert model.preprocessor.tokenizer.get_vocabulary() == VOCABULARY
+    assert_same_weights(model.backbone, backbone)
 
 
 @pytest.mark.filterwarnings("ignore:.* keeps max_input_chars_per_word")

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
+from small_classifier import VOCABULARY, randomised, small_backbone
 
 from albert_tf.models import AlbertTokenClassifier
-from albert_tf_lite.packing import windows_of
 
 LABELS = ["PER", "LOC"]
 TEXTS = [
@@ -62,30 +61,6 @@ def test_entities_of_250_random_texts_are_slices(tagger, texts):
             assert not text[start].isspace() and not text[end - 1].isspace()
             before = end
     assert any(entities)
-
-
-@pytest.mark.parametrize("stride", [None, 5])
-def test_a_long_text_is_read_in_windows(stride):
-    # With one tag other than O, entities are runs of this tag.
-    tagger = small_tagger(tags=["O", "I-PER"], labels=None)
-    tagger.preprocessor.stride = stride
-    rng = np.random.default_rng(1)
-    text = "".join(rng.choice(list(VOCABULARY[5:40]), 101))
-    windows = windows_of(len(text), 27, stride or 20)
-    rows = [
-        tagger(hand_padded(text[start:end]))[0, 1:-1][first - start : last - start]
-        for start, end, first, last in windows
-    ]
-    logits = np.concatenate(rows)
-    # Tag half of the tokens.
-    margin = logits[:, 1] - logits[:, 0]
-    middle = np.sort(margin)[50:52].mean()
-    tagger.tag_dense.bias.assign_add([middle, 0.0])
-    (found,) = tagger.predict([text], verbose=0)
-    tagged = [
-        any(start <= i < end for start, end, _ in found) for i in range(len(text))
-    ]
-    assert tagged == (margin > middle).tolist()
 
 
 def test_the_loss_counts_each_token_once():

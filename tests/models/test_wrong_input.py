@@ -73,6 +73,7 @@ def classifier(kind, **options):
 
 
 CALLS = {
+    "no pooler": lambda: small_backbone(pooler=False).pool(IDS),
     "one string, or the tuple": lambda: explain(["好"]),
     "of `target` are not among": lambda: explain("好", target="x"),
     "Only an AlbertMultiLabelClassifier": lambda: models.tune_thresholds(

@@ -1,12 +1,21 @@
-"""`SegmentPacker` against BERT's rules, followed one token at a time."""
+"""`SegmentPacker` against BERT's rules, and windows of long texts, by brute force."""
 
 import itertools
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_classifier import VOCABULARY
 
-from albert_tf.preprocessing import SegmentPacker
+from albert_tf.preprocessing import (
+    AlbertQuestionAnsweringPreprocessor,
+    AlbertTokenClassifierPreprocessor,
+    SegmentPacker,
+)
+from albert_tf.preprocessing.segment_packer import Windows
+from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf_lite.packing import pack, pad
 
 CLS, SEP, PAD = 101, 102, 7
@@ -67,8 +76,8 @@ def pairs(lengths):
 def test_every_pair_of_lengths_is_truncated_as_in_bert(length):
     rows = pairs(itertools.product(range(13), range(13)))
     singles = [(first,) for first, _ in rows]
-    for given in (rows, singles):
-        check(given, length, sequence_length=length, padding="max_length")
+    for part in (rows, singles):
+        check(part, length, sequence_length=length, padding="max_length")
 
 
 @pytest.mark.parametrize("dtype", [tf.int32, tf.int64])
@@ -79,3 +88,72 @@ def test_a_batch_is_padded_to_a_multiple(dtype):
     for padding, expected in (("longest", [8, 8, 16, 29]), ("max_length", [29] * 4)):
         packer = SegmentPacker(CLS, SEP, PAD, 29, padding)
         assert packer.padded_lengths(np.array([0, 8, 9, 27])).tolist() == expected
+
+
+# === Windows ===
+
+
+def context(token, start, end, length):
+    """Distance of a token from the nearest cut of its window."""
+    left = np.inf if start == 0 else token - start
+    right = np.inf if end == length else end - 1 - token
+    return min(left, right)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 9), st.data()
+)
+def test_each_token_is_decided_once_where_it_has_most_context(lengths, size, data):
+    stride = data.draw(st.integers(1, size))
+    tokens = tf.RaggedTensor.from_row_lengths(tf.range(sum(lengths)), lengths)
+    windows = Windows.of(tokens, size, stride)
+    columns = windows.texts, windows.starts, windows.ends
+    columns += windows.first_decided, windows.last_decided
+    bounds = list(zip(*(column.numpy().tolist() for column in columns), strict=True))
+    by = {}
+    for text, start, end, first, last in bounds:
+        assert 0 <= start <= first <= last <= end <= lengths[text]
+        assert end - start == min(size, lengths[text])
+        for token in range(first, last):
+            assert (text, token) not in by
+            by[text, token] = context(token, start, end, lengths[text])
+    assert len(by) == sum(lengths)
+    for (text, token), own in by.items():
+        contexts = [
+            context(token, start, end, lengths[text])
+            for of, start, end, *_ in bounds
+            if of == text and start <= token < end
+        ]
+        assert own == max(contexts)
+
+
+def test_what_was_split_is_merged():
+    lengths = [0, 7, 2, 23, 4]
+    tokens = tf.RaggedTensor.from_row_lengths(100 + tf.range(sum(lengths)), lengths)
+    windows = Windows.of(tokens, 4, 3)
+    assert len(windows.texts) == 1 + 2 + 1 + 8 + 1
+    split = windows.of_windows(tokens.values)
+    assert split[1].numpy().tolist() == [100, 101, 102, 103]
+    edge = tf.fill([split.nrows(), 1], -1)
+    given = tf.concat([edge, split, edge], axis=1)
+    # Two values per token.
+    given = given.with_values(tf.stack([given.values, -given.values], axis=1))
+    for form in (given, given.to_tensor(-9)):
+        merged = windows.merge(form).numpy().tolist()
+        assert merged == [[i, -i] for i in tokens.values.numpy()]
+
+
+def test_windows_of_a_context_are_a_stride_apart():
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    for stride, expected in ((3, [0, 3, 6, 7]), (99, [0, 5, 7]), (None, [0, 3, 6, 7])):
+        packer = AlbertQuestionAnsweringPreprocessor(tokenizer, 10, stride)
+        # Two tokens of the question leave five for the context.
+        context = ["很好坏不太差了的一是我你"]
+        packed = packer.pack_texts((["吃吗"], context))
+        if stride != 99:
+            tagged = AlbertTokenClassifierPreprocessor(tokenizer, 7, stride=stride)
+            starts = tagged.pack_texts(context).windows.starts
+            assert starts.numpy().tolist() == expected
+        assert packed.windows.starts.numpy().tolist() == expected
+        assert packed.lengths.numpy().tolist() == [10] * len(expected)

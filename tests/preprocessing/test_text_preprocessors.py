@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -57,14 +56,3 @@ def test_long_texts_are_truncated_and_counted(preprocessor, x, expected, count):
     assert features["token_ids"][0].numpy().tolist() == expected
     for name, value in preprocessor(x).items():
         np.testing.assert_array_equal(features[name], value)
-
-
-@pytest.mark.traced
-def test_datasets_map(preprocessor):
-    first, second, labels = ["很好", "", "好"], ["好", "坏", "太差了"], [1, 0, 1]
-    dataset = tf.data.Dataset.from_tensor_slices(((first, second), labels))
-    ((x, y),) = dataset.batch(3).map(preprocessor).as_numpy_iterator()
-    expected = [ids("很好|好", 8), ids("|坏", 8), ids("好|太差了", 8)]
-    assert x["token_ids"].tolist() == expected
-    assert x["segment_ids"].sum(axis=1).tolist() == [2, 2, 4]
-    assert y.tolist() == labels

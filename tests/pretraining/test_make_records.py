@@ -1,15 +1,12 @@
 """Text files to records: their content, workers, and resuming after a kill."""
 
-import concurrent.futures
 import hashlib
 import itertools
-import operator
 import os
 import pathlib
 import subprocess
 import sys
 import time
-from concurrent.futures.process import BrokenProcessPool
 from unittest import mock
 
 import numpy as np
@@ -26,7 +23,6 @@ from albert_tf.pretraining import (
 )
 from albert_tf.pretraining.records import parse_records, record_lengths, unmask
 from albert_tf.tokenizers import WordPieceTokenizer
-from albert_tf_lite.executors import call_pickled, run_jobs
 
 TEXT = """\
 我想吃鸡蛋炒饭，但是家里没有鸡蛋了。于是我去了附近的超级市场！那里的人很多。
@@ -189,39 +185,6 @@ def test_a_killed_run_is_resumed_by_two_workers(make, vocabulary, tmp_path):
     assert manifest == make("whole", masks={})
     assert checksums(output) == checksums(tmp_path / "whole")
     assert {x["file"] for x in manifest["shards"]} == checksums(output).keys()
-
-
-def die(*arguments):
-    raise BrokenProcessPool
-
-
-@pytest.mark.parametrize("engine", ["process", "ray"])
-def test_jobs_are_read_as_workers_become_free_and_end_in_order(monkeypatch, engine):
-    """Threads stand in for processes and for the tasks of a cluster."""
-    threads = concurrent.futures.ThreadPoolExecutor(2)
-    monkeypatch.setattr(
-        concurrent.futures, "ProcessPoolExecutor", lambda *arguments: threads
-    )
-    ray = mock.MagicMock()
-    ray.is_initialized.return_value = False
-    ray.remote.return_value.return_value.remote.side_effect = lambda *arguments: (
-        mock.Mock(**{"future.return_value": threads.submit(call_pickled, *arguments)})
-    )
-    monkeypatch.setitem(sys.modules, "ray", ray)
-    read = []
-    jobs = ((read.append(i) or i, (i, 10)) for i in range(9))
-    results = run_jobs(operator.mul, jobs, engine, workers=2)
-    assert next(results) == (0, 0) and len(read) == (4 if engine == "process" else 2)
-    assert list(results) == [(i, 10 * i) for i in range(1, 9)]
-    if engine == "ray":
-        ray.init.assert_called_once()
-        ray.shutdown.assert_called_once()
-        return
-    with pytest.raises(ValueError, match="cannot be sent to other processes.*top lev"):
-        list(run_jobs(lambda x: x, [(0, (1,))], workers=2))
-    threads = concurrent.futures.ThreadPoolExecutor(2)
-    with pytest.raises(ChildProcessError, match="fewer workers to resume"):
-        list(run_jobs(die, [(0, (1,))], workers=2))
 
 
 @pytest.mark.parametrize("number", [0, 5])

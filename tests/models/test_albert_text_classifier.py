@@ -26,7 +26,7 @@ from albert_tf.models import (
 )
 
 NAMES = ["坏", "中", "好"]
-FIT = {"batch_size": 7, "epochs": 1, "verbose": 0}
+ONE_LAYER = {"num_layers": 1}
 
 
 def multi_label(**kwargs):
@@ -76,40 +76,23 @@ def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
     assert other.thresholds is None
 
 
-def test_names_as_labels_and_weights_per_class():
-    def fitted(y, **kwargs):
-        classifier = small_classifier(labels=NAMES, dropout=0, sizes={"num_layers": 1})
-        classifier.compile(keras.optimizers.SGD(0.1))
-        classifier.fit(TEXTS, y, **FIT, **kwargs)
-        return classifier
-
-    names = [NAMES[i] for i in LABELS]
-    weights = class_weights(names, NAMES)
-    balanced = compute_class_weight("balanced", classes=np.arange(3), y=LABELS)
-    assert weights == pytest.approx(dict(enumerate(balanced)))
-    named = fitted(names, class_weight=weights)
-    by_text = fitted(LABELS, sample_weight=[weights[i] for i in LABELS])
-    given, expected = call(named, TEXTS), call(by_text, TEXTS)
-    np.testing.assert_allclose(given, expected, atol=1e-6)
-    assert np.abs(given - call(fitted(LABELS), TEXTS)).max() > 1e-4
-    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, names)).batch(3)
-    expected = named.evaluate(TEXTS, LABELS, verbose=0)
-    assert named.evaluate(dataset, verbose=0) == pytest.approx(expected, abs=1e-5)
-
-
 def test_labels_are_values_in_every_form_of_data(tmp_path):
     labels = [10, 0, 5]
-    y, options = [labels[i] for i in LABELS], {"verbose": 0, "return_dict": True}
-    named, numbered = (small_classifier(labels=x, dropout=0) for x in (NAMES, labels))
-    for model in (named, numbered):
-        # Nothing is learned.
-        model.compile(keras.optimizers.SGD(0.0))
+    y, names = [labels[i] for i in LABELS], [NAMES[i] for i in LABELS]
+    numbered, named, by_text, unweighted = (
+        small_classifier(labels=x, dropout=0, sizes=ONE_LAYER)
+        for x in (labels, NAMES, NAMES, NAMES)
+    )
+    # Nothing is learned.
+    numbered.compile(keras.optimizers.SGD(0.0))
+    options = {"verbose": 0, "return_dict": True}
     expected = named.evaluate(TEXTS, LABELS, **options)
+    words = tf.data.Dataset.from_tensor_slices((TEXTS, names)).batch(3)
+    assert named.evaluate(words, **options) == pytest.approx(expected, abs=1e-5)
     texts = tf.data.Dataset.from_tensor_slices((TEXTS, y)).batch(3)
-    ids = texts.map(lambda x, y: (numbered.preprocessor(x), y))
+    ids = texts.map(numbered.preprocessor)
     batches = bucket_by_length(texts, numbered.preprocessor)
     for data in ((TEXTS, np.array(y, float)), (texts,), (ids,), (batches,)):
-        assert numbered.evaluate(*data, **options) == pytest.approx(expected, abs=1e-5)
         dev = data if len(data) > 1 else data[0]
         history = numbered.fit(*data, validation_data=dev, verbose=0, epochs=1).history
         found = {name: history[f"val_{name}"][0] for name in expected}
@@ -118,10 +101,19 @@ def test_labels_are_values_in_every_form_of_data(tmp_path):
     weights = class_weights(y, labels)
     balanced = compute_class_weight("balanced", classes=np.array(labels), y=y)
     assert weights == pytest.approx(dict(zip(labels, balanced, strict=True)))
-    for given, other in ((weights, numbered), (class_weights(LABELS, NAMES), named)):
-        other.compile(keras.optimizers.SGD(0.1))
-        other.fit(TEXTS, y if other is numbered else LABELS, **FIT, class_weight=given)
-    np.testing.assert_allclose(call(numbered, TEXTS), call(named, TEXTS), atol=1e-6)
+    fits = (
+        (numbered, y, {"class_weight": weights}),
+        (named, LABELS, {"class_weight": class_weights(names, NAMES)}),
+        (by_text, names, {"sample_weight": [weights[label] for label in y]}),
+        (unweighted, LABELS, {}),
+    )
+    for model, given, more in fits:
+        model.compile(keras.optimizers.SGD(0.1))
+        model.fit(TEXTS, given, batch_size=7, epochs=1, verbose=0, **more)
+    first, *others, plain = (call(model, TEXTS) for model, *_ in fits)
+    for other in others:
+        np.testing.assert_allclose(first, other, atol=1e-6)
+    assert np.abs(first - plain).max() > 1e-4
 
     # Presets keep the values, and weights follow labels in another order.
     numbered.save_to_preset(path := str(tmp_path))

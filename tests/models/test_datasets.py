@@ -11,7 +11,6 @@ from small_classifier import (
     OTHERS,
     TEXTS,
     cross_entropy,
-    hand_padded,
     predict,
     small_classifier,
     unequal_batches,
@@ -19,7 +18,6 @@ from small_classifier import (
 
 from albert_tf.models import bucket_by_length
 
-INVALID = b"\xff\xe5\xa5\xbd\xfe"  # The UTF-8 of 好 between invalid bytes.
 WEIGHTS = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 0.25, 1.5])
 PAIRS = (TEXTS, OTHERS)
 
@@ -44,18 +42,6 @@ def losses(logits):
 
 def fit(classifier, *args, **kwargs):
     return classifier.fit(*args, **{"epochs": 1, "verbose": 0, **kwargs}).history
-
-
-def test_predictions_are_those_of_hand_padded_ids(frozen):
-    texts = ["很好吃，我想你来吧", "", "差", "😀", "好" * 27]
-    by_hand = [frozen(hand_padded(text))[0] for text in texts]
-    np.testing.assert_allclose(predict(frozen, texts), by_hand, atol=1e-5)
-    by_hand = frozen(hand_padded("差", "好吃"))
-    given = predict(frozen, (["差"], ["好吃"]))
-    np.testing.assert_allclose(given, by_hand, atol=1e-5)
-    # Invalid UTF-8 bytes are skipped.
-    with_invalid, without = predict(frozen, [INVALID, "好"])
-    np.testing.assert_allclose(with_invalid, without, atol=1e-6)
 
 
 @pytest.mark.traced
@@ -112,16 +98,6 @@ def test_validation_data_and_split(frozen, losses):
     assert history["val_loss"] == pytest.approx([weighted[4:].mean()], abs=1e-5)
 
 
-def test_datasets_grouped_by_length_keep_labels_and_weights(frozen, losses):
-    # The last batch is smaller, and the weights distinguish the examples.
-    dataset = unequal_batches((PAIRS, LABELS, WEIGHTS), 3, 3, 1)
-    expected = (losses["pairs"] * WEIGHTS).mean()
-    grouped = bucket_by_length(dataset, frozen.preprocessor)
-    history = fit(frozen, grouped, validation_data=grouped)
-    assert history["loss"] == pytest.approx([expected], abs=1e-5)
-    assert history["val_loss"] == pytest.approx([expected], abs=1e-5)
-
-
 def batch_shapes(model, method, *args, **kwargs):
     """Call the method and return the shapes of the batches and its result."""
     shapes, call = [], model.call
@@ -145,8 +121,15 @@ def test_a_token_budget_changes_no_output_and_no_loss(frozen, losses, logits):
     options = {"max_tokens": 64, "sample_weight": WEIGHTS}
     _, scores = batch_shapes(frozen, frozen.evaluate, PAIRS, LABELS, **options)
     assert scores[0] == pytest.approx((losses["pairs"] * WEIGHTS).mean(), abs=1e-5)
-    dataset = unequal_batches((TEXTS, LABELS), 4, 3)
-    dataset = bucket_by_length(dataset, frozen.preprocessor, max_tokens=48)
-    shapes, scores = batch_shapes(frozen, frozen.evaluate, dataset)
-    assert scores[0] == pytest.approx(losses["texts"].mean(), abs=1e-5)
-    assert all(rows * time <= 48 for rows, time in shapes) and len(shapes) > 2
+
+
+def test_datasets_grouped_by_length_keep_labels_and_weights(frozen, losses):
+    # The last batch is smaller, and the weights distinguish the examples.
+    dataset = unequal_batches((PAIRS, LABELS, WEIGHTS), 3, 3, 1)
+    expected = pytest.approx([(losses["pairs"] * WEIGHTS).mean()], abs=1e-5)
+    for most in (None, 24):
+        data = bucket_by_length(dataset, frozen.preprocessor, max_tokens=most)
+        options = {"validation_data": data, "epochs": 1}
+        shapes, done = batch_shapes(frozen, frozen.fit, data, **options)
+        assert done.history["loss"] == done.history["val_loss"] == expected
+    assert all(rows * time <= 24 for rows, time in shapes) and len(shapes) > 4

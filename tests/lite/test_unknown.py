@@ -39,7 +39,7 @@ def replaced(x, new):
 
 @pytest.mark.parametrize("name", [x for x, case in CASES.items() if case.takes_texts])
 def test_every_task_warns_once_per_call(name):
-    task, x = CASES[name].build(), CASES[name].x
+    task, x = CASES[name].build(num_layers=1), CASES[name].x
     with unknown_tokens() as found:
         task.predict(replaced(x, "好"), verbose=0)
         assert not found
@@ -102,25 +102,20 @@ def test_how_many_are_too_many():
         assert bool(found) == is_warned
 
 
-@pytest.mark.parametrize(
-    ("more", "texts", "remedy"),
-    [
-        ([], ["這個"], "or use a checkpoint with the 21,128 tokens of the releases"),
-        ([f"[unused{i}]" for i in range(120, 21_128)], ["這個"], "with OpenCC.$"),
-        ([], ["мир мир 這"], "Use a checkpoint whose vocabulary covers the texts"),
-    ],
-)
-def test_the_remedy_suits_vocabulary_and_texts(more, texts, remedy):
-    tokenizer = WordPieceTokenizer([*VOCABULARY, *more])
-    with pytest.warns(UnknownTokensWarning, match=remedy):
-        warn_of_unknown(3, 3, lambda: texts, tokenizer)
-
-
-def test_chinese_texts_in_an_english_model():
-    task = english_classifier()
-    for call in (
-        lambda: task.predict(["很好", "不太差"], verbose=0),
-        lambda: albert_tf.pipeline(path=task)("不太差"),
+def test_the_remedy_suits_vocabulary_and_texts():
+    unused = [f"[unused{i}]" for i in range(120, 21_128)]
+    tokenizer, english = WordPieceTokenizer(VOCABULARY), english_classifier()
+    for tokens, text, remedy in (
+        (
+            tokenizer,
+            "這個",
+            "use a checkpoint with the 21,128 tokens of the releases",
+        ),
+        (WordPieceTokenizer(VOCABULARY + unused), "這個", "with OpenCC.$"),
+        (tokenizer, "мир 這", "Use a checkpoint whose vocabulary covers the texts"),
+        (english.preprocessor.tokenizer, "不太差", "Use a Chinese checkpoint"),
     ):
-        with pytest.warns(UnknownTokensWarning, match="Use a Chinese checkpoint"):
-            call()
+        with pytest.warns(UnknownTokensWarning, match=remedy):
+            warn_of_unknown(3, 3, lambda text=text: [text], tokens)
+    with pytest.warns(UnknownTokensWarning, match="Use a Chinese checkpoint"):
+        albert_tf.pipeline(path=english)("不太差")

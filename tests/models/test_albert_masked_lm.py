@@ -1,4 +1,4 @@
-"""Tasks that read pretrained heads: masked LM, sentence order, spelling correction."""
+"""Masked words, and the golden outputs of tasks that read pretrained heads."""
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from small_classifier import (
     small_backbone,
     token_id,
 )
+from task_cases import CASES
 
 from albert_tf.models import (
     AlbertMaskedLM,
@@ -26,7 +27,7 @@ from albert_tf.models import (
 
 @pytest.fixture(scope="module")
 def model():
-    return randomised(AlbertMaskedLM.from_backbone(small_backbone(), VOCABULARY))
+    return CASES["masked language model"].build()
 
 
 def ids_of(tokens):
@@ -147,33 +148,3 @@ def test_pseudo_perplexity_masks_each_token_in_turn(model):
     texts = ["", "很好吃", "我想你来吧", "好"]
     found = model.pseudo_perplexity(texts, batch_size=5)
     np.testing.assert_allclose(found, list(map(by_hand, texts)), rtol=1e-4)
-
-
-def test_spelling_targets_are_the_right_characters_where_the_tokens_agree():
-    model = AlbertSpellingCorrector.from_backbone(small_backbone(), VOCABULARY)
-    found = model.targets(["他再 家", "ab好", ""], ["他在 家", "a 好", ""]).to_list()
-    # [CLS], [SEP] and words that are split differently have no target.
-    assert found[0] == [-1, *map(token_id, "他在家"), -1]
-    assert found[1] == [-1, token_id("a"), -1, token_id("好"), -1]
-    assert found[2] == [-1, -1]
-
-
-@pytest.mark.traced
-def test_a_graph_corrects_strings_like_correct():
-    model = randomised(
-        AlbertSpellingCorrector.from_backbone(small_backbone(), VOCABULARY)
-    )
-    # A bias, so that it predicts a Chinese character everywhere.
-    (bias,) = (x for x in model.masked_lm_head.weights if x.shape == (120,))
-    bias.assign(bias + 99.0 * np.eye(120)[token_id("好")])
-    texts = ["我很吃", "😀 很不 Ａ!", "", "abc 他é吃", "很" * 40, "\x00好 \u3000差"]
-    served = model.serve((tf.constant([*texts, b"\xff\xe5\xa5\xbd"]),), model)
-    corrected = [text.decode() for text in served["corrected"].numpy()]
-    found = model.correct([*texts, "好"])
-    assert corrected == [x["target"] for x in found]
-    # Only Chinese characters are changed, up to the sequence length.
-    assert corrected[:2] == ["好好好", "😀 好好 Ａ!"]
-    assert corrected[4] == "好" * 27 + "很" * 13
-    for text, row in zip(texts, found, strict=False):
-        changed = [i for i, x in enumerate(row["target"]) if x != text[i]]
-        assert [place for *_, place in row["errors"]] == changed

@@ -1,5 +1,7 @@
-"""The folder that an export writes: a version that is complete or absent."""
+"""Exported classifiers: versions that are complete or absent, and their answers."""
 
+import functools
+import json
 import os
 import pathlib
 import subprocess
@@ -7,19 +9,28 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import tensorflow as tf
-from small_classifier import small_classifier
+from scipy.special import softmax
+from sentence_piece_reference import english_classifier
+from serving_operations import TABLE, operations_of
+from small_classifier import OTHERS, TEXTS, predict, small_classifier
 
 import albert_tf
 from albert_tf.export.saved_models import versions, write_version
 
 TESTS = pathlib.Path(__file__).parents[1]
+pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer")
 
 
 @pytest.fixture(scope="module")
 def classifier():
-    return small_classifier(labels=["坏", "中", "好"])
+    # With these weights the texts have different classes.
+    return small_classifier(labels=["坏", "中", "好"], seed=2)
+
+
+# === Versions ===
 
 
 def write(folder, version):
@@ -135,3 +146,93 @@ def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch)
     albert_tf.export.saved_model(classifier, directory)
     assert not (directory / "variables" / "stale").exists()
     assert os.listdir(tmp_path / "serving") == ["1"]
+
+
+# === Answers ===
+
+
+@pytest.fixture(scope="module")
+def model(classifier, tmp_path_factory):
+    """Version 1 as it is; version 2 for pairs, with other labels."""
+    folder = tmp_path_factory.mktemp("serving") / "model"
+    albert_tf.export.saved_model(classifier, folder, version="next")
+    labels = ["bad", "fair", "good"]
+    classifier.pairs = True
+    path = albert_tf.export.saved_model(
+        classifier, folder, version="next", labels=labels
+    )
+    classifier.pairs = False
+    assert path == folder / "2"
+    return folder
+
+
+# Kept, because loading takes a second.
+load = functools.cache(tf.saved_model.load)
+
+
+def ask(path, signature="serving_default", **inputs):
+    answers = load(str(path)).signatures[signature](
+        **{name: tf.constant(x) for name, x in inputs.items()}
+    )
+    return {name: value.numpy() for name, value in answers.items()}
+
+
+@pytest.mark.traced
+def test_texts_pairs_and_ids_are_answered_as_by_predict(classifier, model):
+    # Invalid UTF-8 around the bytes of 好.
+    texts = [*TEXTS, "Café \x00\tZZ", b"\xff\xe5\xa5\xbd\xfe"]
+    for version, x, labels in (
+        ("1", {"text": texts}, ["坏", "中", "好"]),
+        ("2", {"text": TEXTS, "text_b": OTHERS}, ["bad", "fair", "good"]),
+    ):
+        rows = tuple(x.values()) if len(x) > 1 else texts
+        expected = softmax(predict(classifier, rows), axis=1)
+        classes = expected.argmax(axis=1).tolist()
+        ids = classifier.preprocessor(rows)
+        for signature, given in (("serving_default", x), ("tokens", ids)):
+            answers = ask(model / version, signature, **given)
+            assert set(answers) == {"label", "label_id", "probabilities"}
+            np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-5)
+            assert answers["probabilities"].dtype == np.float32
+            assert answers["label_id"].tolist() == classes
+            names = [x.decode() for x in answers["label"]]
+            assert names == [labels[i] for i in classes]
+        assert len(set(classes)) > 1
+
+
+@pytest.mark.traced
+def test_sentence_pieces_are_in_the_graph(tmp_path):
+    classifier = english_classifier()
+    classifier.pairs = True
+    path = albert_tf.export.saved_model(classifier, tmp_path / "1")
+    pairs = (
+        ["A good film!", "", "Café  in 2018, tea", "\x00😀\tZZ x", "film, " * 30],
+        ["bad", "The river", "", "bread? " * 20, b"\xffgood\xfe"],
+    )
+    answers = ask(path, text=pairs[0], text_b=pairs[1])
+    expected = softmax(predict(classifier, pairs), axis=1)
+    np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-5)
+    assert np.ptp(expected, axis=0).max() > 0.02
+    known = json.loads(TABLE.read_text())["operations"]
+    assert operations_of(path).keys() <= known.keys()
+
+
+@pytest.mark.traced
+def test_warm_up_requests_are_read_by_the_protocol_of_the_server(model):
+    pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    for version, names in {"1": {"text"}, "2": {"text", "text_b"}}.items():
+        path = model / version / "assets.extra" / "tf_serving_warmup_requests"
+        lengths = []
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            log = prediction_log_pb2.PredictionLog.FromString(record)
+            request = log.predict_log.request
+            assert request.model_spec.signature_name == "serving_default"
+            assert log.ByteSize() == len(record)
+            inputs = request.inputs.items()
+            texts = {name: tf.make_ndarray(proto) for name, proto in inputs}
+            assert set(texts) == names
+            assert ask(model / version, **texts)["probabilities"].shape == (1, 3)
+            lengths.append(len(texts["text"][0].decode()))
+        assert len(set(lengths)) == 2

@@ -104,74 +104,66 @@ def test_ids_are_split_like_texts():
 
 
 WORDS = WordPieceTokenizer(VOCABULARY)
-WITHOUT_MASK = WordPieceTokenizer([x for x in VOCABULARY if x != "[MASK]"])
+WITHOUT_MASK = p.AlbertMaskedLMPreprocessor(
+    WordPieceTokenizer([x for x in VOCABULARY if x != "[MASK]"])
+)
 
 
 def choices(x):
     return p.AlbertMultipleChoicePreprocessor(WORDS)(x)
 
 
-# What is wrong, in the words of the error.
-MISTAKES = {
-    "`inputs` should hold strings. Element 1 is 5": lambda: WORDS(["a", 5]),
-    r"shape \(2, 1\). A pair of texts is the tuple": lambda: as_segments([["a"]] * 2),
-    "same length. Received shapes .2,. and .1,": lambda: as_segments(
-        (["a"] * 2, ["b"])
-    ),
-    "each of the 2 classes, each differently": lambda: check_class_names([1, "1"], 2),
-    "each differently. Received 2": lambda: check_class_names(["差", "差\u200b"]),
-    "1 is '1' by its name, and '0' by its position": lambda: class_ids(
-        TEXTS, [1, 0, 1], 2, ["1", "0"]
-    ),
-    "1 is none of them by its name, and '7' by its position": lambda: class_ids(
-        TEXTS, [1, 0, 1], 2, ["2", "7"]
-    ),
-    "True is 'True' by its name, and 'False' by": lambda: class_ids(
-        TEXTS, [True] * 3, 2, ["True", "False"]
-    ),
-    "the classes are named ..2., .1..: 2": lambda: dataset_targets(
-        tf.data.Dataset.from_tensors((TEXTS, [0, 1, 0])), ["2", "1"]
-    ),
-    "not all among the classes": lambda: list(
-        dataset_targets(tf.data.Dataset.from_tensors((TEXTS, [0, 1, 4])), [1, 0])
-    ),
-    "labels .2. of `y` are not among": lambda: class_ids(TEXTS, [0, 1, 2], 2, [1, 0]),
-    "`y` has two readings": lambda: multi_hot(TEXTS, [[1, 0]] * 3, 2, [1, 0]),
-    "Element 2 of `y` is missing: <NA>": lambda: class_ids(
-        TEXTS, pd.array([1, 0, None]), 2, ["差", "好"]
-    ),
-    "Element 1 of `y` is missing: nan": lambda: scores(TEXTS, [1, np.nan, 2]),
-    "Element 1 is 0.5": lambda: class_ids(TEXTS, [1, 0.5, 0], 2),
-    "one class id per text": lambda: class_ids(TEXTS, [[0, 1]] * 3, 2),
-    "labels ..b.. of `y` are not among": lambda: class_ids(
-        TEXTS, list("aba"), 2, list("ac")
-    ),
-    "array of 0 and 1 with 2 columns": lambda: multi_hot(TEXTS, [[1, 2]] * 3, 2),
-    "list of finite numbers": lambda: scores(TEXTS, ["one", 2, 3]),
-    "segmenter changed line 2: .ab. became .aB": lambda: word_boundaries(
-        "c\nab", lambda x: [x.replace("b", "B")]
-    ),
-    "room for .* 5 tokens": lambda: p.SegmentPacker(1, 2, sequence_length=4),
-    "above 0 and at most 1.* 1.5": lambda: p.WholeWordMaskGenerator(99, 1.5, 4, 4),
-    "need a vocabulary with Chinese characters after ##": lambda: (
-        p.WholeWordMaskGenerator.for_tokenizer(WORDS, marked_labels=True)
-    ),
-    r"has no \[MASK\], which masking needs": lambda: p.AlbertMaskedLMPreprocessor(
-        WITHOUT_MASK
-    )(["a"]),
-    r"lists \(contexts, questions, choices\). Received: tuple of 2": lambda: choices(
-        (TEXTS, TEXTS)
-    ),
-    "Token '鸭' is not in the vocabulary": lambda: WORDS.token_to_id("鸭"),
-}
+def targets(y, names):
+    return list(dataset_targets(tf.data.Dataset.from_tensors((TEXTS, y)), names))
 
 
-@pytest.mark.parametrize("message", MISTAKES)
-def test_a_mistake_is_named(message):
+def segmented(text):
+    return word_boundaries(text, lambda x: [x.replace("b", "B")])
+
+
+def marked_labels(tokenizer):
+    return p.WholeWordMaskGenerator.for_tokenizer(tokenizer, marked_labels=True)
+
+
+BOOLEANS, MISSING = ["True", "False"], pd.array([1, 0, None])
+# What is wrong, in the words of the error, of a function and its arguments.
+MISTAKES = [
+    ("`inputs` should hold strings. Element 1 is 5", WORDS, ["a", 5]),
+    (r"shape \(2, 1\). A pair of texts is the tuple", as_segments, [["a"]] * 2),
+    ("same length. Received shapes .2,. and .1,", as_segments, (["a"] * 2, ["b"])),
+    ("each of the 2 classes, each differently", check_class_names, [1, "1"], 2),
+    ("each differently. Received 2", check_class_names, ["差", "差\u200b"]),
+    ("1 is '1' by its name, and '0'", class_ids, TEXTS, [1, 0, 1], 2, [*"10"]),
+    ("1 is none of them by its name, and '7'", class_ids, TEXTS, [1, 0, 1], 2, [*"27"]),
+    ("True is 'True' by its name, and 'Fal", class_ids, TEXTS, [True] * 3, 2, BOOLEANS),
+    ("the classes are named ..2., .1..: 2", targets, [0, 1, 0], ["2", "1"]),
+    ("not all among the classes", targets, [0, 1, 4], [1, 0]),
+    ("labels .2. of `y` are not among", class_ids, TEXTS, [0, 1, 2], 2, [1, 0]),
+    ("`y` has two readings", multi_hot, TEXTS, [[1, 0]] * 3, 2, [1, 0]),
+    ("Element 2 of `y` is missing: <NA>", class_ids, TEXTS, MISSING, 2, ["差", "好"]),
+    ("Element 1 of `y` is missing: nan", scores, TEXTS, [1, np.nan, 2]),
+    ("Element 1 is 0.5", class_ids, TEXTS, [1, 0.5, 0], 2),
+    ("one class id per text", class_ids, TEXTS, [[0, 1]] * 3, 2),
+    ("labels ..b.. of `y` are not among", class_ids, TEXTS, [*"aba"], 2, [*"ac"]),
+    ("array of 0 and 1 with 2 columns", multi_hot, TEXTS, [[1, 2]] * 3, 2),
+    ("list of finite numbers", scores, TEXTS, ["one", 2, 3]),
+    ("segmenter changed line 2: .ab. became .aB", segmented, "c\nab"),
+    ("room for .* 5 tokens", p.SegmentPacker, 1, 2, 0, 4),
+    ("above 0 and at most 1.* 1.5", p.WholeWordMaskGenerator, 99, 1.5, 4, 4),
+    ("vocabulary with Chinese characters after ##", marked_labels, WORDS),
+    (r"has no \[MASK\], which masking needs", WITHOUT_MASK, ["a"]),
+    (r"questions, choices\). Received: tuple of 2", choices, (TEXTS, TEXTS)),
+    ("Token '鸭' is not in the vocabulary", WORDS.token_to_id, "鸭"),
+]
+
+
+@pytest.mark.parametrize("row", MISTAKES, ids=[row[0] for row in MISTAKES])
+def test_a_mistake_is_named(row):
+    message, function, *given = row
     # TensorFlow's is the error of a dataset.
     errors = TypeError, ValueError, tf.errors.InvalidArgumentError
     with pytest.raises(errors, match=message):
-        MISTAKES[message]()
+        function(*given)
 
 
 def test_choices_in_a_tensor_end_at_the_last_text():

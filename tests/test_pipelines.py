@@ -1,0 +1,131 @@
+"""`albert_tf.pipeline`: every task, its forms of input, and where models come from."""
+
+import functools
+import json
+import pathlib
+
+import pytest
+from lite_tasks import near
+from small_classifier import OTHERS, TEXTS, small_classifier
+from task_cases import CASES
+
+import albert_tf
+from albert_tf import models
+
+MICRO = pathlib.Path(__file__).parents[1] / "examples" / "albert_micro_zh"
+LABEL = {"label": str, "score": float}
+# The keys and types of an answer.
+KEYS = {
+    "text-classification": LABEL,
+    "multi-label": LABEL,
+    "regression": {"score": float},
+    "token-classification": dict(
+        entity_group=str, word=str, start=int, end=int, score=float
+    ),
+    "question-answering": dict(answer=str, start=int, end=int, score=float),
+    "multiple-choice": {**LABEL, "label_id": int},
+    "text-embedding": {"embedding": list},
+    "spelling-correction": dict(source=str, target=str, errors=list),
+    "summarization": {"summary": str, "sentences": list},
+    "fill-mask": dict(
+        score=float, token=int, token_str=str, sequence=str, start=int, end=int
+    ),
+    "sentence-order": LABEL,
+    "zero-shot-classification": dict(sequence=str, labels=list, scores=list),
+}
+LISTS = ("multi-label", "token-classification", "fill-mask")
+
+
+def classifier(**sizes):
+    sizes |= {"embedding_projection": "after_layer_norm"}
+    return small_classifier(2, sizes, labels=["蕴含", "矛盾"], pairs=True)
+
+
+@functools.cache
+def built(name):
+    """Return the pipeline of a task and examples for it."""
+    if name == "zero-shot-classification":
+        options = {"candidate_labels": ["好吃", "你", "中文"]}
+        return albert_tf.pipeline(name, classifier(), **options), TEXTS
+    case = next(x for x in CASES.values() if x.cls.name_of_task == name)
+    x = list(zip(*case.x, strict=True)) if isinstance(case.x, tuple) else case.x
+    return albert_tf.pipeline(name, case.build(num_layers=1)), x
+
+
+def flat(answer):
+    return [answer] if isinstance(answer, dict) else sum(map(flat, answer), [])
+
+
+# The others are slower.
+FAST = (
+    *("text-classification", "regression", "token-classification"),
+    *("question-answering", "spelling-correction", "summarization", "sentence-order"),
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x not in FAST)) for x in KEYS]
+)
+def test_one_example_or_many_in_any_form(name):
+    assert set(models.TASKS) == set(KEYS)
+    (pipeline, examples), fields = built(name), models.TASKS[name].fields
+    many = pipeline(examples)
+    assert len(many) == len(examples) and any(many) and json.dumps(many)
+    assert near(pipeline(examples[-1])) == near(many[-1])
+    for answer in many:
+        assert isinstance(answer, list) == (name in LISTS)
+        # A text with several masks has a list for each.
+        for found in flat(answer):
+            assert {x: type(value) for x, value in found.items()} == KEYS[name]
+    # By name, in dicts, with a batch size.
+    tuples = [x if isinstance(x, tuple) else (x,) for x in examples]
+    dicts = [dict(zip(fields, x, strict=False)) for x in tuples]
+    columns = {field: [x[field] for x in dicts] for field in dicts[0]}
+    assert near(pipeline(dicts, batch_size=2)) == near(many)
+    assert near(pipeline(columns)) == near(many)
+    assert near(pipeline(**dicts[0])) == near(many[0])
+    assert pipeline([]) == []
+
+
+def test_the_files_determine_the_task(tmp_path):
+    model, pairs = classifier(num_layers=1), list(zip(TEXTS, OTHERS, strict=True))
+    model.save_to_preset(str(tmp_path / "preset"))
+    model.save(tmp_path / "model.keras")
+    model.export_to_transformers(tmp_path / "huggingface")
+    expected = albert_tf.pipeline("text-classification", model)(pairs)
+    for name in ("preset", "model.keras", "huggingface"):
+        found = albert_tf.pipeline(tmp_path / name)
+        assert found.task == "text-classification"
+        assert near(found(pairs)) == near(expected)
+    pipeline = albert_tf.pipeline("fill-mask", MICRO, top_k=2)
+    answers = pipeline("今天[MASK]气很好")
+    assert len(answers) == 2 and pipeline("今天[MASK]气很好", top_k=1) == answers[:1]
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("text-classification", "is not trained for text-class.*no class"),
+        (None, "without a fine-tuned head. Name the task: one of text-"),
+        ("spam", "Unknown task 'spam'. Expected one of text-"),
+    ],
+)
+def test_a_model_that_is_not_trained_for_the_task_raises(task, message):
+    with pytest.raises(ValueError, match=message):
+        albert_tf.pipeline(task, MICRO)
+
+
+@pytest.mark.parametrize(
+    ("task", "x", "options", "message"),
+    [
+        ("text-classification", "好", {"cased": 1}, "has no option cased. Its options"),
+        ("text-classification", (["好"], ["好"] * 2), {}, r"the lengths \[1, 2\]"),
+        ("text-classification", [3], {}, "Example 0 must be a string, or a dict"),
+        ("question-answering", [{"context": "好"}], {}, "a dict or tuple of question"),
+    ],
+)
+def test_wrong_examples_and_options_raise(task, x, options, message):
+    with pytest.raises(ValueError, match=message):
+        built(task)[0](x, **options)
+    with pytest.raises(ValueError, match="This model takes pairs of texts"):
+        albert_tf.pipeline(classifier())("好")
