@@ -139,7 +139,9 @@ def pretrain(
         "hosts": hosts,
         **(settings or {}),
     }
-    step_model = PretrainingModel(model, masks)
+    # The same layers, so that the state fits the network of any machine.
+    network = keras.Model(model.input, model.output)
+    step_model = PretrainingModel(network, masks)
     batches = functools.partial(
         PretrainingBatches, batch_tokens=batch_tokens, seed=seed, hosts=hosts, host=host
     )
