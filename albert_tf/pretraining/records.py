@@ -93,7 +93,7 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
         manifest["tokens"]["size"], manifest["tokens"]["mask"]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise AlbertError(
-            f"{file} is damaged or was not written by `albert-tf pretrain-data`. Copy "
-            "the directory again, or choose another directory."
+            f"{file} is damaged, or was not written by this version of `albert-tf "
+            "pretrain-data`. Copy the directory again, or choose another directory."
         ) from error
     return manifest
