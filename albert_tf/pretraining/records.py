@@ -46,7 +46,7 @@ def write_shard(folder: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
     with complete_directory(folder) as temporary:
         for name, values in arrays.items():
             np.save(temporary / f"{name}.npy", values, allow_pickle=False)
-        sums = {x: zlib.crc32(np.ascontiguousarray(y)) for x, y in arrays.items()}
+        sums = {x: zlib.crc32(np.ascontiguousarray(y).data) for x, y in arrays.items()}
         write_json(temporary / CHECKSUMS, sums)
 
 

@@ -137,14 +137,13 @@ class ShardMaker:
         digest = hashlib.sha256(content.encode()).hexdigest()[:16]
         settings = self._settings
         sentences = functools.cache(lambda: self._sentences(documents))
-        shards = []
+        shards: list[dict[str, Any]] = []
         # Each shard is written before the next is cut, which bounds the memory.
         for duplicate in range(settings.duplicates):
             path = self._directory / f"pretrain-{index:05d}-{duplicate:02d}-{digest}"
             seed = [settings.seed, index, duplicate]
-            shards += complete_shard(
-                path, lambda seed=seed: self._sequences(sentences(), seed)
-            )
+            make = functools.partial(self._sequences, sentences, seed)
+            shards += complete_shard(path, make)
         return shards
 
     def _sentences(self, documents: list[list[str]]) -> Sentences:
@@ -164,10 +163,10 @@ class ShardMaker:
         return sentences
 
     def _sequences(
-        self, sentences: Sentences, seed: list[int]
+        self, sentences: Callable[[], Sentences], seed: list[int]
     ) -> dict[str, np.ndarray]:
         return cut_sequences(
-            sentences,
+            sentences(),
             self._settings.sequence_length,
             np.random.default_rng(seed),
             pairs=bool(ORDERS[self._settings.order]),

@@ -29,7 +29,9 @@ SHARD_TOKENS = 1_000_000
 PARSED = 512
 
 
-def find_tfrecords(files: str | os.PathLike | Iterable[str | os.PathLike]) -> list:
+def find_tfrecords(
+    files: str | os.PathLike | Iterable[str | os.PathLike],
+) -> list[pathlib.Path]:
     """Return the files of paths and patterns if they are TFRecords, else none.
 
     They have a checksum in their first 12 bytes, or `tfrecord` in their names. Hidden
@@ -41,14 +43,13 @@ def find_tfrecords(files: str | os.PathLike | Iterable[str | os.PathLike]) -> li
         is_path = os.path.lexists(pattern) or not glob.has_magic(pattern)
         found = [pattern] if is_path else glob.glob(pattern, recursive=True)
         paths |= {pathlib.Path(x) for x in found if os.path.isfile(x)}
-    found = [x for x in sorted(paths) if _is_tfrecord(x)]
-    if found and len(found) < len(paths):
-        other = min(paths - set(found))
+    records = [x for x in sorted(paths) if _is_tfrecord(x)]
+    if records and (others := paths - set(records)):
         raise AlbertError(
-            f"{printable(found[0])} has TFRecords and {printable(other)} has not. "
-            "Convert TFRecords and text into different directories."
+            f"{printable(records[0])} has TFRecords and {printable(min(others))} has "
+            "not. Convert TFRecords and text into different directories."
         )
-    return [x for x in found if x.name[0] != "." and x.stat().st_size]
+    return [x for x in records if x.name[0] != "." and x.stat().st_size]
 
 
 def convert_records(
@@ -191,15 +192,22 @@ def _parsed(
         )
         for name, length in lengths.items()
     }
+    damaged = AlbertError(
+        f"{path} is damaged, or its records differ from those of the other files. Copy "
+        "it again, or remove it."
+    )
+    size = 0
     try:
         for serialized in tf.data.TFRecordDataset(str(path)).batch(PARSED):
             parsed = tf.io.parse_example(serialized, kinds)
             yield {name: x.numpy() for name, x in parsed.items()}
+            # A length and two checksums are beside each record.
+            size += sum(16 + len(x) for x in serialized.numpy())
     except tf.errors.OpError as error:
-        raise AlbertError(
-            f"{path} is damaged, or its records differ from those of the other files. "
-            "Copy it again, or remove it."
-        ) from error
+        raise damaged from error
+    # TensorFlow ignores a file that is cut off within a length.
+    if size != path.stat().st_size:
+        raise damaged
 
 
 def _arrays(
@@ -247,7 +255,7 @@ def _arrays(
             )
         arrays["labels"] = labels.astype("uint8")
     if _MASKS[0] in features:
-        positions, mask_ids, weights = map(features.get, _MASKS)
+        positions, mask_ids, weights = (features[name] for name in _MASKS)
         is_mask = weights > 0
         arrays["mask_counts"] = is_mask.sum(1).astype("uint16")
         arrays["mask_positions"] = positions[is_mask].astype("uint16")
@@ -267,6 +275,6 @@ def _shard(
     arrays["documents"] = np.arange(len(arrays["lengths"]), dtype="uint32")
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for values in arrays.values():
-        digest.update(values)
+        digest.update(values.tobytes())
     name = f"pretrain-{number:05d}-00-{digest.hexdigest()[:16]}"
     return complete_shard(output / name, lambda: arrays)
