@@ -141,8 +141,8 @@ class ShardMaker:
         # Each shard is written before the next is cut, which bounds the memory.
         for duplicate in range(settings.duplicates):
             path = self._directory / f"pretrain-{index:05d}-{duplicate:02d}-{digest}"
-            seed = [settings.seed, index, duplicate]
-            make = functools.partial(self._sequences, sentences, seed)
+            random = np.random.default_rng([settings.seed, index, duplicate])
+            make = functools.partial(self._sequences, sentences, random)
             shards += complete_shard(path, make)
         return shards
 
@@ -163,12 +163,12 @@ class ShardMaker:
         return sentences
 
     def _sequences(
-        self, sentences: Callable[[], Sentences], seed: list[int]
+        self, sentences: Callable[[], Sentences], random: np.random.Generator
     ) -> dict[str, np.ndarray]:
         return cut_sequences(
             sentences(),
             self._settings.sequence_length,
-            np.random.default_rng(seed),
+            random,
             pairs=bool(ORDERS[self._settings.order]),
             keep_unpaired=self._settings.keep_unpaired,
         )

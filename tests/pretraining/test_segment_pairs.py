@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.pretraining.segment_pairs import Sentences, cut_sequences
+from albert_tf.pretraining.segment_pairs import ORDERS, Sentences, cut_sequences
+
+
+def test_labels_of_the_orders_are_those_of_the_papers():
+    assert ORDERS == {
+        "sop": ("next", "previous"),
+        "nsp": ("next", "other"),
+        "three_way": ("next", "previous", "other"),
+        "none": (),
+    }
 
 
 def corpus(documents, seed=0, longest=30):
@@ -80,7 +89,7 @@ def test_text_is_used_whole_where_it_fits(pairs):
 
 
 def test_cuts_divide_and_shorten_both_segments_alike():
-    """Of two sentences of 50 and 20 tokens, 40 fit: 20 and 20 remain."""
+    """Two sentences of 50 and 20 tokens are cut to 20 each, as 40 fit."""
     bounds = [np.array([i, i + 50, i + 70]) for i in range(0, 70_000, 70)]
     sentences = Sentences(np.arange(70_000), np.zeros(70_000, bool), bounds)
     arrays = cut(sentences, 43)
