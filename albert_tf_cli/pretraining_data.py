@@ -1,5 +1,6 @@
 """The command `albert-tf pretrain-data`."""
 
+import functools
 from typing import Annotated, Any, Literal
 
 import typer
@@ -92,37 +93,37 @@ def pretrain_data(
     from albert_tf.pretraining import PretrainingData, make_pretraining_data
     from albert_tf.pretraining.tfrecords import convert_records, find_tfrecords
 
-    has_tfrecords = bool(find_tfrecords(files))
-    if has_tfrecords and (given := _given(context) - _CONVERSION):
-        raise AlbertError(
-            f"{', '.join(sorted(given))}: applies to text, but {files[0]} has "
-            "TFRecords, whose sequences stay as they are. Leave it out."
+    if find_tfrecords(files):
+        if given := _given(context) - _CONVERSION:
+            raise AlbertError(
+                f"{', '.join(sorted(given))}: only for text, but {files[0]} has "
+                "TFRecords, whose sequences are kept. Leave it out."
+            )
+        make = functools.partial(
+            convert_records, files, output, vocab, order, not cased
         )
-    words: Any = zh.Whitespace()
-    if segmenter == "jieba" and not has_tfrecords:
-        words = zh.Jieba(user_dictionary=user_dictionary)
-    settings = PretrainingData(
-        vocab,
-        lowercase=not cased,
-        sequence_length=sequence_length,
-        segmenter=words if whole_word else None,
-        split_sentences=zh.split_sentences,
-        duplicates=duplicates,
-        order=order,
-        keep_unpaired=keep_unpaired,
-        text_field=text_field,
-        encoding=encoding,
-        seed=seed,
-    )
+    else:
+        words: Any = zh.Whitespace()
+        if segmenter == "jieba":
+            words = zh.Jieba(user_dictionary=user_dictionary)
+        settings = PretrainingData(
+            vocab,
+            lowercase=not cased,
+            sequence_length=sequence_length,
+            segmenter=words if whole_word else None,
+            split_sentences=zh.split_sentences,
+            duplicates=duplicates,
+            order=order,
+            keep_unpaired=keep_unpaired,
+            text_field=text_field,
+            encoding=encoding,
+            seed=seed,
+        )
+        make = functools.partial(
+            make_pretraining_data, files, output, settings, engine, workers
+        )
     with common.progress_bar("Text", context) as progress:
-        if has_tfrecords:
-            manifest = convert_records(
-                files, output, vocab, order, not cased, progress=progress
-            )
-        else:
-            manifest = make_pretraining_data(
-                files, output, settings, engine, workers, progress=progress
-            )
+        manifest = make(progress=progress)
     common.print_summary(manifest["counts"])
     for warning in manifest["warnings"]:
         common.console.print(f"Warning: {warning}", soft_wrap=True)

@@ -19,6 +19,7 @@ import pytest
 
 import zh
 from albert_tf.files import only_writer
+from albert_tf.pretraining.corpus import Corpus
 from albert_tf.pretraining.make_records import make_pretraining_data
 from albert_tf.pretraining.records import read_manifest, read_shard
 from albert_tf.pretraining.shards import PretrainingData
@@ -306,6 +307,12 @@ def test_files_of_others_are_left_alone(make, tmp_path):
         pytest.raises(BlockingIOError, match="Another process is writing to"),
     ):
         make("")
+
+
+def test_patterns_leave_out_records(make, tmp_path):
+    make("out")
+    found = Corpus(tmp_path / "**" / "*").files
+    assert [x.parent.name for x in found] == 6 * ["corpus"]
 
 
 def test_a_full_disk_is_named(make, tmp_path):

@@ -133,28 +133,26 @@ def test_converted_arrays_equal_the_features(folder, boundaries, masks):
             list(arrays[x][token : token + length])
             for x in ("token_ids", "word_starts")
         )
-        used = [CLS, *ids[:second], SEP]
-        used += [*ids[second:], SEP] * (second < length)
+        used = [CLS, *ids[:second], SEP] + [*ids[second:], SEP] * (second < length)
         padding = [0] * (24 - len(used))
-        assert used + padding == row["input_ids"]
-        assert [1] * len(used) + padding == row["input_mask"]
-        in_second = len(used) - second - 2
-        assert [0] * (second + 2) + [1] * in_second + padding == row["segment_ids"]
-        assert arrays["labels"][number] == row["next_sentence_labels"][0]
-        boundary = row.get("token_boundary", [1] * 24)
-        boundary = [*boundary[1 : second + 1], *boundary[second + 2 : length + 2]]
-        # A segment begins with a word.
-        for i in {0, second} - {length}:
-            boundary[i] = 1
-        assert starts == boundary
+        found = {
+            "input_ids": used + padding,
+            "input_mask": [1] * len(used) + padding,
+            "segment_ids": [int(second + 2 <= i < len(used)) for i in range(24)],
+            "next_sentence_labels": [arrays["labels"][number]],
+        }
         if masks:
             count = int(arrays["mask_counts"][number])
-            weights = row["masked_lm_weights"]
-            assert [1.0] * count + [0.0] * (4 - count) == weights
             for name in ("positions", "ids"):
                 values = arrays[f"mask_{name}"][mask : mask + count]
-                assert [*values, *[0] * (4 - count)] == row[f"masked_lm_{name}"]
+                found[f"masked_lm_{name}"] = [*values, *[0] * (4 - count)]
+            found["masked_lm_weights"] = [float(i < count) for i in range(4)]
             mask += count
+        words = row.pop("token_boundary", [1] * 24)
+        words = [*words[1 : second + 1], *words[second + 2 : length + 2]]
+        # A segment begins with a word.
+        assert starts == [x or i in (0, second) for i, x in enumerate(words)]
+        assert found == row
         token += length
     assert token == len(arrays["token_ids"]) == manifest["counts"]["tokens"]
     assert len(rows) == len(arrays["labels"]) == manifest["counts"]["sequences"]
@@ -225,7 +223,7 @@ def test_the_command_finds_tfrecords_by_their_content(folder):
     assert "part-0 has TFRecords and" in refused(*command)
     command = ("pretrain-data", "--input", folder / "part-0", *files)
     error = refused(*command, "--duplicates", 2, "--no-whole-word")
-    assert "--duplicates, --whole-word: applies to text" in error
+    assert "--duplicates, --whole-word: only for text" in error
     out = " ".join(run(*command, "--order", "nsp").stdout.split())
     assert "sequences 20" in out and "Shards of records in" in out
     assert read_manifest(folder / "out")["settings"]["order"] == "nsp"
