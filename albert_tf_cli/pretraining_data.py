@@ -1,5 +1,6 @@
 """The command `albert-tf pretrain-data`."""
 
+import functools
 from typing import Annotated, Any, Literal
 
 import typer
@@ -20,11 +21,14 @@ from albert_tf_lite.errors import AlbertError
 Engine = Literal["process", "ray"]
 Segmenter = Literal["jieba", "whitespace"]
 
-# Options of `pretrain` and of `pretrain-data --masked`.
+# Options of `pretrain`.
 Ngram = Annotated[int | None, mask_option("Maximum words masked together. Default: 3.")]
 MarkedLabels = Annotated[
     bool | None, mask_option("Label inner characters with ##, as albert_zh.")
 ]
+
+# Options that apply to TFRecords.
+_CONVERSION = {"--input", "--vocab", "--output", "--order", "--cased"}
 
 
 def pretrain_data(
@@ -33,7 +37,7 @@ def pretrain_data(
         list[str],
         data_option(
             "Text file or pattern such as 'corpus/*.txt'; may be repeated. Also .gz, "
-            ".zst and JSON lines (.jsonl).",
+            ".zst, JSON lines (.jsonl), and TFRecords of albert_zh and others.",
             "--input",
         ),
     ],
@@ -67,70 +71,71 @@ def pretrain_data(
     ] = "text",
     encoding: Encoding = None,
     cased: Annotated[bool, data_option("Do not lower-case.", "--cased")] = False,
-    masked: Annotated[
-        bool,
-        mask_option(
-            "Write masked records, with the options below. Default: `pretrain` draws "
-            "masks each time a record is read.",
-            "--masked",
-        ),
-    ] = False,
-    mask_selection_rate: Annotated[
-        float | None, mask_option("Share of the tokens to predict. Default: 0.15.")
-    ] = None,
-    ngram: Ngram = None,
-    marked_labels: MarkedLabels = None,
     seed: Seed = 1,
     workers: Workers = None,
     engine: Annotated[
         Engine, advanced_option("This machine, or the Ray cluster in RAY_ADDRESS.")
     ] = "process",
 ):
-    """Turn text into TFRecords for pretraining.
+    """Turn text into flat arrays of tokens for pretraining.
 
-    The records have the feature names of google-research/albert and albert_zh. They
-    depend on the seed, not on the number of workers. The same command resumes after an
-    interruption.
+    The records depend on the seed, not on the number of workers. The same command
+    resumes after an interruption. TFRecords of google-research/albert, albert_zh and
+    earlier versions are converted with their labels and masks.
 
     \b
     Example:
       albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt \\
           --output records
     """
-    names = ("mask_selection_rate", "ngram", "marked_labels")
-    masks = {x: y for x in names if (y := context.params[x]) is not None}
-    if masks and not masked:
-        raise AlbertError(
-            f"{', '.join(masks)}: records hold no masks, which `pretrain` draws. Give "
-            "this to `pretrain`, or make records with --masked."
-        )
     common.import_tensorflow()
     import zh
     from albert_tf.pretraining import PretrainingData, make_pretraining_data
+    from albert_tf.pretraining.tfrecords import convert_records, find_tfrecords
 
-    words: Any = zh.Whitespace()
-    if segmenter == "jieba":
-        words = zh.Jieba(user_dictionary=user_dictionary)
-    settings = PretrainingData(
-        vocab,
-        lowercase=not cased,
-        sequence_length=sequence_length,
-        segmenter=words if whole_word else None,
-        split_sentences=zh.split_sentences,
-        duplicates=duplicates,
-        order=order,
-        keep_unpaired=keep_unpaired,
-        masks=masks if masked else None,
-        text_field=text_field,
-        encoding=encoding,
-        seed=seed,
-    )
-    with common.progress_bar("Text", context) as progress:
-        manifest = make_pretraining_data(
-            files, output, settings, engine=engine, workers=workers, progress=progress
+    if find_tfrecords(files):
+        if given := _given(context) - _CONVERSION:
+            raise AlbertError(
+                f"{', '.join(sorted(given))}: only for text, but {files[0]} has "
+                "TFRecords, whose sequences are kept. Leave it out."
+            )
+        make = functools.partial(
+            convert_records, files, output, vocab, order, not cased
         )
+    else:
+        words: Any = zh.Whitespace()
+        if segmenter == "jieba":
+            words = zh.Jieba(user_dictionary=user_dictionary)
+        settings = PretrainingData(
+            vocab,
+            lowercase=not cased,
+            sequence_length=sequence_length,
+            segmenter=words if whole_word else None,
+            split_sentences=zh.split_sentences,
+            duplicates=duplicates,
+            order=order,
+            keep_unpaired=keep_unpaired,
+            text_field=text_field,
+            encoding=encoding,
+            seed=seed,
+        )
+        make = functools.partial(
+            make_pretraining_data, files, output, settings, engine, workers
+        )
+    with common.progress_bar("Text", context) as progress:
+        manifest = make(progress=progress)
     common.print_summary(manifest["counts"])
     for warning in manifest["warnings"]:
         common.console.print(f"Warning: {warning}", soft_wrap=True)
     count = len(manifest["shards"])
-    common.console.print(f"Files of records in {output}: {count}", soft_wrap=True)
+    common.console.print(f"Shards of records in {output}: {count}", soft_wrap=True)
+
+
+def _given(context: typer.Context) -> set[str]:
+    """Return the options that the user gave."""
+    return {
+        parameter.opts[0]
+        for parameter in context.command.params
+        if (source := context.get_parameter_source(parameter.name))
+        and source.name == "COMMANDLINE"
+    }

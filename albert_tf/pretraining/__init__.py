@@ -1,9 +1,15 @@
 """Make the records of a corpus and pretrain on them."""
 
 from albert_tf.pretraining.dataset import PretrainingRecords
+from albert_tf.pretraining.make_records import make_pretraining_data
+from albert_tf.pretraining.shards import PretrainingData
+from albert_tf.pretraining.tfrecords import convert_records
 from albert_tf.pretraining.training import pretrain
 
 __all__ = [
+    "PretrainingData",
     "PretrainingRecords",
+    "convert_records",
+    "make_pretraining_data",
     "pretrain",
 ]

@@ -23,7 +23,7 @@ from albert_tf.data.reading import (
     is_json,
     open_text,
 )
-from albert_tf.pretraining.records import MANIFEST
+from albert_tf.pretraining.records import CHECKSUMS, MANIFEST
 from albert_tf_lite.changes import change_check
 from albert_tf_lite.errors import AlbertError, import_extra
 
@@ -204,7 +204,7 @@ def _matches(pattern: str, excluded: set[pathlib.Path]) -> list[pathlib.Path]:
         path
         for path in map(pathlib.Path, found)
         if excluded.isdisjoint({path.resolve(), path.resolve().parent})
-        and not (path.parent / MANIFEST).exists()
+        and not any((path.parent / x).exists() for x in (MANIFEST, CHECKSUMS))
     ]
     if not files:
         raise FileNotFoundError(

@@ -1,9 +1,9 @@
 """Make the records of a corpus.
 
-Each block of the corpus becomes one file of records per duplicate, which depends on the
-block, its index and the settings only: any number of processes or machines makes the
-same records. A file gets its final name, which contains a hash of the settings and the
-text, when it is complete. The manifest names the files when all are complete.
+Each block of the corpus becomes one shard per duplicate, which depends on the block,
+its index and the settings only: any number of processes or machines makes the same
+records. A shard gets its final name, which contains a hash of the settings and the
+text, when it is complete. The manifest names the shards when all are complete.
 """
 
 import dataclasses
@@ -18,18 +18,17 @@ from albert_tf.files import (
     complete_file,
     only_writer,
     remove_abandoned,
+    remove_directory,
     write_json,
 )
 from albert_tf.pretraining.corpus import Corpus, printable
-from albert_tf.pretraining.records import MANIFEST, read_manifest
+from albert_tf.pretraining.records import MANIFEST, SHARDS, read_manifest
 from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.training.run_state import differences
 from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.executors import run_jobs, with_warnings
 from albert_tf_lite.unknown import issue_once
-
-_SHARDS = f"pretrain-*-{16 * '[0-9a-f]'}.tfrecord"
 
 
 def make_pretraining_data(
@@ -43,14 +42,14 @@ def make_pretraining_data(
     """Write the records of a corpus.
 
     To resume an interrupted run, start it again with the same files and settings. Only
-    missing and damaged files and those of changed text are written.
+    missing and damaged shards and those of changed text are written.
 
     Args:
         files: list of strings: paths and patterns such as `"corpus/**/*.txt"` of text
             files and JSON lines (`.jsonl`), also with `.gz` or `.zst`. An empty line
             ends a document. Patterns leave out the vocabulary and `output`.
-        output: string, the directory to write: `pretrain-*.tfrecord`, the vocabulary
-            and `manifest.json`.
+        output: string, the directory to write: shards `pretrain-*`, directories of
+            memory-mapped arrays, the vocabulary and `manifest.json`.
         settings: a `PretrainingData`.
         engine: `"process"`, or `"ray"` for the machines of the Ray cluster in the
             environment variable `RAY_ADDRESS`, which share the files of `output` and
@@ -59,15 +58,16 @@ def make_pretraining_data(
         progress: optional callable that receives the bytes done and their total.
 
     Returns:
-        The manifest, a dict: `counts`, `warnings`, `shards`, `files`, `settings` and
-        `vocabulary`, the name of its file.
+        The manifest, a dict: `counts`, `warnings`, `shards`, `files`, `settings`,
+        `vocabulary`, the name of its file, and `tokens`, the size of the vocabulary and
+        the ids of special tokens.
 
     Raises:
         FileNotFoundError: if a file is missing.
         AlbertError: if the vocabulary has no mask token, the directory holds records of
             other settings, or the text makes no records.
-        OSError: if a file cannot be written, or another process writes to the
-            directory. Complete files are kept.
+        OSError: if a shard cannot be written, or another process writes to the
+            directory. Complete shards are kept.
 
     Example:
     ```python
@@ -99,8 +99,9 @@ def make_pretraining_data(
             "files": [printable(x.resolve()) for x in corpus.files],
             "settings": config,
             "vocabulary": vocabulary.name,
+            "tokens": make_shards.tokens,
         }
-        _claim(output, header, vocabulary)
+        claim(output, header, vocabulary)
         shards: list[dict[str, Any]] = []
         jobs = (
             (position, (index, documents))
@@ -113,27 +114,16 @@ def make_pretraining_data(
                 issue_once(message, issued)
             if progress is not None:
                 progress(position, corpus.total_bytes)
-        records = sum(shard["records"] for shard in shards)
-        if not records:
+        if not shards:
             raise AlbertError(
                 f"No sequence could be made from {corpus.counts['documents']:,} "
                 "documents: two segments need two sentences. Use order='none' for one "
                 f"segment. {' '.join(corpus.warnings)}"
             )
-        # Files of text that has changed since.
-        for file in set(output.glob(_SHARDS)) - {output / x["file"] for x in shards}:
-            file.unlink()
-        manifest: dict[str, Any] = {
-            "counts": {**corpus.counts, "records": records},
-            "warnings": corpus.warnings,
-            "shards": shards,
-            **header,
-        }
-        write_json(output / MANIFEST, manifest)
-        return manifest
+        return publish(output, header, shards, corpus.counts, corpus.warnings)
 
 
-def _claim(
+def claim(
     output: pathlib.Path, header: dict[str, Any], vocabulary: pathlib.Path
 ) -> None:
     """Write the vocabulary and a manifest without shards.
@@ -150,7 +140,7 @@ def _claim(
             "remove it."
         )
     # While there are no records, a mistake in the settings can be corrected.
-    if before and any(x.stat().st_size for x in output.glob(_SHARDS)):
+    if before and any(output.glob(SHARDS)):
         old, new = (
             {**x["settings"], "file": dict.fromkeys(x["files"], "given")}
             for x in (before, header)
@@ -164,3 +154,25 @@ def _claim(
     write_json(output / MANIFEST, header)
     with complete_file(copy) as temporary:
         temporary.write_bytes(content)
+
+
+def publish(
+    output: pathlib.Path,
+    header: dict[str, Any],
+    shards: list[dict[str, Any]],
+    counts: dict[str, int],
+    warnings: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Write the manifest of complete records and return it."""
+    # Shards of text that has changed since.
+    for folder in set(output.glob(SHARDS)) - {output / x["name"] for x in shards}:
+        remove_directory(folder)
+    sums = {name: sum(x[name] for x in shards) for name in ("sequences", "tokens")}
+    manifest: dict[str, Any] = {
+        "counts": {**counts, **sums},
+        "warnings": list(warnings),
+        "shards": shards,
+        **header,
+    }
+    write_json(output / MANIFEST, manifest)
+    return manifest

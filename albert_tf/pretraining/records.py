@@ -54,7 +54,7 @@ def write_shard(folder: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
     with complete_directory(folder) as temporary:
         for name, values in arrays.items():
             np.save(temporary / f"{name}.npy", values, allow_pickle=False)
-        sums = {x: zlib.crc32(np.ascontiguousarray(y)) for x, y in arrays.items()}
+        sums = {x: zlib.crc32(np.ascontiguousarray(y).data) for x, y in arrays.items()}
         write_json(temporary / CHECKSUMS, sums)
 
 
@@ -101,7 +101,7 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
         manifest["tokens"]["size"], manifest["tokens"]["mask"]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise AlbertError(
-            f"{file} is damaged or was not written by `albert-tf pretrain-data`. Copy "
-            "the directory again, or choose another directory."
+            f"{file} is damaged, or was not written by this version of `albert-tf "
+            "pretrain-data`. Copy the directory again, or choose another directory."
         ) from error
     return manifest

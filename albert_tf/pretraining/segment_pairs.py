@@ -1,22 +1,11 @@
-"""Turn documents into sentences of tokens, and those into pairs of segments."""
+"""Turn documents into sentences of tokens, and those into sequences of two segments."""
 
 import dataclasses
 import itertools
 from collections.abc import Callable
 
 import numpy as np
-import tensorflow as tf
 
-from albert_tf.preprocessing.words import tokens_that_begin_words
-
-# The second segment by label, drawn with equal probability: "next" follows the first,
-# "previous" precedes it, "other" is from another document.
-ORDERS = {
-    "sop": ("next", "previous"),  # ALBERT
-    "nsp": ("next", "other"),  # BERT
-    "three_way": ("next", "previous", "other"),  # StructBERT
-    "none": (),  # RoBERTa: one segment without a label
-}
 # Rows per tokenizer call: more take memory, fewer take time.
 CHUNK = 512
 
@@ -34,31 +23,29 @@ class Sentences:
 
 def tokenize_documents(
     documents: list[list[str]],
-    tokenize: Callable[[tf.Tensor], tuple[tf.RaggedTensor, ...]],
+    tokenize: Callable[[list[str]], tuple[np.ndarray, ...]],
     segmenter: Callable[[str], list[str]] | None,
     split_sentences: Callable[[str], list[str]] | None,
     longest: int,
 ) -> Sentences:
     """Tokenize documents, lists of lines, and find where their words begin.
 
-    `tokenize` returns ids and offsets. Without a segmenter each token is a word;
-    without `split_sentences` each line is a sentence. A sentence of more than `longest`
-    tokens is divided between two words.
+    `tokenize` returns the ids, starts and ends of all tokens of some texts, and the
+    number of tokens of each. Without a segmenter each token is a word; without
+    `split_sentences` each line is a sentence. A sentence of more than `longest` tokens
+    is divided between two words.
     """
+    # It needs TensorFlow, which readers of records may lack.
+    from albert_tf.preprocessing.words import tokens_that_begin_words
+
     if split_sentences is not None:
         documents = [
             [x for y in lines for x in split_sentences(y)] for lines in documents
         ]
     rows = list(itertools.chain.from_iterable(documents))
-    parts = [
-        tokenize(tf.constant(rows[i : i + CHUNK], tf.string))
-        for i in range(0, max(len(rows), 1), CHUNK)
-    ]
-    tokens, starts, ends = (
-        np.concatenate([part[i].flat_values.numpy() for part in parts])
-        for i in range(3)
-    )
-    lengths = np.concatenate([part[0].row_lengths().numpy() for part in parts])
+    chunks = range(0, max(len(rows), 1), CHUNK)
+    parts = [tokenize(rows[i : i + CHUNK]) for i in chunks]
+    tokens, starts, ends, lengths = map(np.concatenate, zip(*parts, strict=True))
     word_starts = np.ones(len(tokens), bool)
     if segmenter is not None:
         word_starts = tokens_that_begin_words(rows, starts, ends, lengths, segmenter)
@@ -68,7 +55,7 @@ def tokenize_documents(
         for begin, end in itertools.pairwise(np.cumsum([0, *map(len, documents)]))
     ]
     divided = [bounds for bounds in found if len(bounds) > 1]
-    return Sentences(tokens.astype("int32"), word_starts, divided)
+    return Sentences(tokens, word_starts, divided)
 
 
 def _divided(bounds: np.ndarray, word_starts: np.ndarray, longest: int) -> np.ndarray:
@@ -84,31 +71,30 @@ def _divided(bounds: np.ndarray, word_starts: np.ndarray, longest: int) -> np.nd
     return np.union1d(bounds, more).astype("int64")
 
 
-def draw_sequences(
+def cut_sequences(
     sentences: Sentences,
     sequence_length: int,
     random: np.random.Generator,
-    special_ids: tuple[int, int, int],
-    order: str = "sop",
+    pairs: bool = True,
     short_sequence_rate: float = 0.1,
     keep_unpaired: bool = False,
 ) -> dict[str, np.ndarray]:
-    """Draw sequences of two segments from documents as the original code does.
+    """Cut documents into sequences of two segments as the original code does.
 
     Sentences are collected up to the sequence length, or a random shorter one for a
     tenth of the sequences, and divided in two between two sentences. Excess tokens are
     cut from the front or back of the longer segment. A sentence that stands alone is
-    dropped as in the original, or makes a sequence of one segment. `special_ids` are
-    those of `[CLS]`, `[SEP]` and `[PAD]`.
+    dropped as in the original, or makes a sequence of one segment. Without `pairs`, all
+    sequences have one segment.
+
+    Returns the arrays of `records.ARRAYS`: sequences in text order, whose special
+    tokens and order of segments are added when a batch is made.
 
     Reference:
         google-research/albert `create_pretraining_data.py`,
         `create_instances_from_document`.
     """
-    kinds = ORDERS[order]
-    # With a single document no segment can be from another.
-    drawn = [kind for kind in kinds if kind != "other" or len(sentences.documents) > 1]
-    longest = sequence_length - (3 if kinds else 2)
+    longest = sequence_length - (3 if pairs else 2)
     rows: list[tuple] = []
     for number, bounds in enumerate(sentences.documents):
         start, last = 0, len(bounds) - 1
@@ -117,38 +103,30 @@ def draw_sequences(
             if random.random() < short_sequence_rate:
                 wanted = int(random.integers(2, longest + 1))
             end = int(np.searchsorted(bounds, bounds[start] + wanted))
-            end = min(max(end, start + (2 if kinds else 1)), last)
-            alone = bool(kinds) and end - start < 2
-            if not kinds or (alone and keep_unpaired):
-                rows.append((bounds[start], bounds[end], 0, 0, 0))
-            elif not alone:
-                kind = drawn[int(random.integers(len(drawn)))]
+            end = min(max(end, start + (2 if pairs else 1)), last)
+            middle = end
+            if pairs and end - start > 1:
                 middle = start + int(random.integers(1, end - start))
-                first, second = bounds[[start, middle]], bounds[[middle, end]]
-                if kind == "previous":
-                    first, second = second, first
-                elif kind == "other":
-                    # The unused sentences begin the next sequence.
-                    end, wanted = middle, wanted - (first[1] - first[0])
-                    second = _other(sentences, number, wanted, random)
-                rows.append((*first, *second, kinds.index(kind)))
+            if middle < end or not pairs or keep_unpaired:
+                rows.append((number, *bounds[[start, middle, end]]))
             start = end
-    # Begin and end of the first and of the second segment, if any, and the label.
-    table = np.array(rows, "int64").reshape(-1, 5)
-    first, second = _cut(table[:, :2], table[:, 2:4], longest, random)
-    arrays = _assemble(sentences, first, second, sequence_length, special_ids)
-    return {**arrays, "labels": table[:, 4].astype("int32")}
-
-
-def _other(
-    sentences: Sentences, number: int, wanted: int, random: np.random.Generator
-) -> np.ndarray:
-    """Draw sentences of about `wanted` tokens from another document."""
-    other = int(random.integers(len(sentences.documents) - 1))
-    bounds = sentences.documents[other + (other >= number)]
-    start = int(random.integers(len(bounds) - 1))
-    end = int(np.searchsorted(bounds, bounds[start] + max(wanted, 1)))
-    return bounds[[start, min(max(end, start + 1), len(bounds) - 1)]]
+    # The document, and the begin of the first segment, of the second, and its end.
+    table = np.array(rows, "int64").reshape(-1, 4)
+    segments = _cut(table[:, 1:3].copy(), table[:, 2:4].copy(), longest, random)
+    begins, ends = np.hstack(segments).reshape(-1, 2).T
+    lengths = ends - begins
+    offsets = np.cumsum(lengths) - lengths
+    source = np.arange(lengths.sum()) + np.repeat(begins - offsets, lengths)
+    word_starts = sentences.word_starts[source]
+    # A segment cut within a word begins with the rest of that word.
+    word_starts[offsets[lengths > 0]] = True
+    return {
+        "token_ids": sentences.tokens[source],
+        "word_starts": word_starts,
+        "lengths": lengths.reshape(-1, 2).sum(1).astype("uint16"),
+        "second_starts": lengths[::2].astype("uint16"),
+        "documents": table[:, 0].astype("uint32"),
+    }
 
 
 def _cut(
@@ -167,36 +145,3 @@ def _cut(
         segment[:, 0] += front
         segment[:, 1] -= cut - front
     return first, second
-
-
-def _assemble(
-    sentences: Sentences,
-    first: np.ndarray,
-    second: np.ndarray,
-    sequence_length: int,
-    special_ids: tuple[int, int, int],
-) -> dict[str, np.ndarray]:
-    """Return arrays of sequences `[CLS] first [SEP] second [SEP]`."""
-    cls_id, sep_id, pad_id = special_ids
-    position = np.arange(sequence_length)
-    begin, end, begin_2, end_2 = np.split(np.hstack([first, second]), 4, axis=1)
-    sep = 1 + end - begin
-    last = np.where(end_2 > begin_2, sep + 1 + end_2 - begin_2, sep)
-    in_first = (position >= 1) & (position < sep)
-    in_second = (position > sep) & (position < last)
-    source = position + np.where(in_first, begin - 1, begin_2 - sep - 1)
-    in_text = in_first | in_second
-    token_ids = np.full(source.shape, pad_id, "int32")
-    token_ids[in_text] = sentences.tokens[source[in_text]]
-    token_ids[(position == sep) | (position == last)] = sep_id
-    token_ids[:, 0] = cls_id
-    word_starts = np.zeros(source.shape, bool)
-    word_starts[in_text] = sentences.word_starts[source[in_text]]
-    # A segment cut within a word begins with the rest of that word.
-    word_starts |= in_text & ~np.pad(in_text, ((0, 0), (1, 0)))[:, :-1]
-    return {
-        "token_ids": token_ids,
-        "segment_ids": ((position > sep) & (position <= last)).astype("int32"),
-        "padding_mask": (position <= last).astype("int32"),
-        "word_starts": word_starts,
-    }

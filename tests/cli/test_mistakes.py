@@ -73,7 +73,6 @@ EARLY = {
     "predict model train.tsv one.tsv": "Pass one file at a time. Received: train.tsv",
     "predict model lost.csv": "Expected texts, or one file of texts",
     "predict cut.onnx 好 --engine onnx": "do not apply to an exported file",
-    "pretrain-data --input a --vocab b --output out --ngram 2": "records hold no masks",
     "pretrain --data . --output out": "Give --config to train from random weights",
     "predict model 好 --output notes": "notes already exists. Choose another --output",
     "pretrain --data no --output out --config albert_tiny_zh": "no records in no",

@@ -3,10 +3,9 @@
 import keras
 import numpy as np
 
-from albert_tf.models import AlbertBackbone, AlbertPretrainer
-from albert_tf.preprocessing import WholeWordMaskGenerator
-from albert_tf.pretraining.records import write_records
-from albert_tf.pretraining.segment_pairs import Sentences, draw_sequences
+from albert_tf.pretraining.make_records import publish
+from albert_tf.pretraining.segment_pairs import Sentences, cut_sequences
+from albert_tf.pretraining.shards import complete_shard
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 STEMS, ENDINGS, PHASES = 20, 20, 6
@@ -30,31 +29,56 @@ def language(documents, seed):
                 tokens += [5 + stem, 5 + STEMS + stem * 7 % ENDINGS]
             bound.append(len(tokens))
         bounds.append(np.array(bound))
-    tokens = np.array(tokens, "int32")
+    tokens = np.array(tokens, "uint16")
     return Sentences(tokens, np.ones(len(tokens), bool), bounds)
 
 
 def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
-    """Files of records and their vocabulary, without a manifest."""
+    """Records in several shards, with the manifest and the vocabulary."""
     folder.mkdir(parents=True)
-    masks = WholeWordMaskGenerator(
-        VOCABULARY, 0.15, MASK, 6, unselectable_token_ids=[PAD, CLS, SEP], ngram=1
-    )
+    shards = []
     for file in range(files):
-        sentences = language(documents, seed + file)
         random = np.random.default_rng(seed + file)
-        arrays = draw_sequences(sentences, LENGTH, random, (CLS, SEP, PAD), order)
-        if masked:
-            ids, starts = arrays["token_ids"], arrays["word_starts"]
-            arrays.update(masks(ids, starts, seed=[seed, file]))
-        write_records(folder / f"{file}.tfrecord", arrays)
+        sentences = language(documents, seed + file)
+        arrays = cut_sequences(sentences, LENGTH, random, pairs=order != "none")
+        arrays |= mask(arrays, random) if masked else {}
+        name = f"pretrain-{file:05d}-00-{seed:016x}"
+        shards += complete_shard(folder / name, lambda arrays=arrays: arrays)
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokens += [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    ids = {"cls": CLS, "sep": SEP, "pad": PAD, "mask": MASK}
+    header = {
+        "files": [],
+        "settings": {"order": order, "lowercase": True, "sequence_length": LENGTH},
+        "vocabulary": "vocab.txt",
+        "tokens": {"size": VOCABULARY, **ids},
+    }
+    publish(folder, header, shards, {})
     return folder
 
 
+def mask(arrays, random):
+    """Labels and masks of single tokens, as converted TFRecords have them."""
+    ids, lengths = arrays["token_ids"], arrays["lengths"].astype(int)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(len(ids)) - (np.cumsum(lengths) - lengths)[row]
+    # After [CLS], and in the second segment after [SEP].
+    place += 1 + (place >= arrays["second_starts"][row])
+    chosen = random.random(len(ids)) < 0.15
+    counts = np.bincount(row[chosen], minlength=len(lengths))
+    return {
+        "token_ids": np.where(chosen, MASK, ids).astype(ids.dtype),
+        "labels": np.zeros(len(lengths), "uint8"),
+        "mask_counts": counts.astype("uint16"),
+        "mask_positions": place[chosen].astype("uint16"),
+        "mask_ids": ids[chosen],
+    }
+
+
 def model(num_sop_classes=2, layers=2):
+    from albert_tf.models import AlbertBackbone, AlbertPretrainer
+
     keras.utils.set_random_seed(1)
     sizes = {"num_layers": layers, "num_heads": 4, "embedding_dim": 32}
     sizes |= {"hidden_dim": 48, "intermediate_dim": 96, "max_sequence_length": LENGTH}

@@ -1,6 +1,5 @@
 """Several devices and nodes: the same weights and records as on one."""
 
-import hashlib
 import importlib.util
 import pathlib
 
@@ -10,7 +9,8 @@ from processes import run_python
 from small_corpus import write_corpus, write_vocabulary
 
 import zh
-from albert_tf.pretraining import PretrainingData, make_pretraining_data
+from albert_tf.pretraining.make_records import make_pretraining_data
+from albert_tf.pretraining.shards import PretrainingData
 
 # In a separate process, since devices are chosen at the start.
 MIRRORED = """
@@ -58,7 +58,8 @@ RAY = """
 import os, pathlib, signal, sys, threading, time
 from ray.cluster_utils import Cluster
 import zh
-from albert_tf.pretraining import PretrainingData, make_pretraining_data
+from albert_tf.pretraining.make_records import make_pretraining_data
+from albert_tf.pretraining.shards import PretrainingData
 
 vocabulary, corpus, output = sys.argv[1:]
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
@@ -107,9 +108,9 @@ def test_two_nodes_and_a_killed_worker_make_the_same_records(tmp_path):
     make_pretraining_data([str(corpus)], tmp_path / "here", made)
     ray, here = (
         {
-            file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-            for file in (tmp_path / name).iterdir()
-            if file.suffix == ".tfrecord" or file.name == "manifest.json"
+            str(file.relative_to(tmp_path / name)): file.read_bytes()
+            for pattern in ("pretrain-*/*", "manifest.json")
+            for file in (tmp_path / name).glob(pattern)
         }
         for name in ("ray", "here")
     )

@@ -1,9 +1,11 @@
 """Text files to records: their content, workers, and resuming after a kill."""
 
+import errno
 import hashlib
 import itertools
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -11,17 +13,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import zh
 from albert_tf.files import only_writer
-from albert_tf.pretraining import (
-    PretrainingData,
-    PretrainingRecords,
-    make_pretraining_data,
-    shards,
-)
-from albert_tf.pretraining.records import parse_records, record_lengths, unmask
+from albert_tf.pretraining.corpus import Corpus
+from albert_tf.pretraining.make_records import make_pretraining_data
+from albert_tf.pretraining.records import read_manifest, read_shard
+from albert_tf.pretraining.shards import PretrainingData
 from albert_tf.tokenizers import WordPieceTokenizer
 
 TEXT = """\
@@ -70,82 +68,71 @@ def make(vocabulary, tmp_path):
 
 
 def read(folder):
-    """All records of a folder, as arrays by name."""
-    files = sorted(folder.glob("*.tfrecord"))
-    records = tf.data.TFRecordDataset([str(file) for file in files])
-    batch = parse_records(list(records), record_lengths(files[0]))
-    return {name: values.numpy() for name, values in batch.items()}
+    """The arrays of all shards, each concatenated."""
+    names = [x["name"] for x in read_manifest(folder)["shards"]]
+    parts = [read_shard(folder / name) for name in names]
+    return {key: np.concatenate([x[key] for x in parts]) for key in parts[0]}
+
+
+def files_of(folder):
+    return {str(x.relative_to(folder)): x for x in folder.glob("pretrain-*/*")}
 
 
 def checksums(folder):
     return {
-        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in folder.glob("*.tfrecord")
+        name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for name, file in files_of(folder).items()
     }
 
 
 def stamps(folder):
-    return {x.name: x.stat().st_mtime_ns for x in folder.glob("*.tfrecord")}
+    return {name: x.stat().st_mtime_ns for name, x in files_of(folder).items()}
 
 
 def test_records_hold_the_text_and_its_words(make, vocabulary, tmp_path):
     manifest = make("out")
-    batch = read(tmp_path / "out")
-    assert not {"mask_ids", "mask_positions"} & batch.keys()
-    assert manifest["counts"]["records"] == len(batch["labels"])
+    arrays = read(tmp_path / "out")
+    sizes = {"sequences": len(arrays["lengths"]), "tokens": len(arrays["token_ids"])}
+    assert sizes.items() <= manifest["counts"].items()
+    assert manifest == read_manifest(tmp_path / "out")
     tokenizer = WordPieceTokenizer(vocabulary)
+    special = {"cls": 2, "sep": 3, "pad": 0, "mask": 4}
+    assert manifest["tokens"] == {"size": tokenizer.vocabulary_size(), **special}
+    assert arrays["token_ids"].dtype == "uint16" and arrays["token_ids"].min() > 4
     text = "".join(x for x in TEXT.lower() if not x.isspace())
     known = {word.lower() for line in TEXT.split("\n") for word in JIEBA(line)}
+    ends = np.cumsum(arrays["lengths"], dtype=int)
+    middles = ends - arrays["lengths"] + arrays["second_starts"]
     seen = set()
-    for ids, starts in zip(batch["token_ids"], batch["word_starts"], strict=True):
-        edges = np.flatnonzero(ids < 5)
-        assert edges[0] == 0 and ids[0] == tokenizer.cls_token_id
-        for begin, end in itertools.pairwise(edges):
-            cuts = [i for i in range(begin + 1, end) if starts[i]] + [end]
-            words = [
-                "".join(tokenizer.id_to_token(x).removeprefix("##") for x in ids[a:b])
-                for a, b in itertools.pairwise(cuts)
-            ]
-            assert "".join(words) in text * 2
-            # The first and last may be cut off.
-            assert set(words[1:-1]) <= known
-            seen |= set(words[1:-1])
+    for begin, end in itertools.pairwise([0, *np.stack([middles, ends], 1).flat]):
+        starts = begin + np.flatnonzero(arrays["word_starts"][begin:end])
+        words = [
+            "".join(
+                tokenizer.id_to_token(int(x)).removeprefix("##")
+                for x in arrays["token_ids"][a:b]
+            )
+            for a, b in itertools.pairwise([*starts, end])
+        ]
+        assert starts[0] == begin and "".join(words) in text * 2
+        # The first and last may be cut off.
+        assert set(words[1:-1]) <= known
+        seen |= set(words[1:-1])
     assert {"鸡蛋", "中华人民共和国", "google", "1949", "。", "越来越"} <= seen
-
-
-def test_masked_records_are_the_others_masked(make, vocabulary, tmp_path):
-    """With the labels of albert_zh."""
-    masks = {"mask_selection_rate": 0.3, "ngram": 2, "marked_labels": True}
-    make("plain")
-    manifest = make("masked", masks=masks)
-    known = {**masks, "mask_selection_length": 18}
-    assert known.items() <= manifest["settings"].items()
-    plain, masked = (read(tmp_path / name) for name in ("plain", "masked"))
-    tokens = WordPieceTokenizer(vocabulary).get_vocabulary()
-    ids = {token: number for number, token in enumerate(tokens)}
-    unmarked = [ids.get(x.removeprefix("##"), ids[x]) for x in tokens]
-    is_chinese = np.array([x[-1] > "\x7f" for x in tokens])
-    unmarked = np.where(is_chinese, unmarked, range(len(tokens)))
-    assert np.array_equal(unmask(masked, unmarked), plain["token_ids"])
-    for name in ("segment_ids", "padding_mask", "word_starts", "labels"):
-        assert np.array_equal(plain[name], masked[name])
-    labels = {tokens[i] for i in masked["mask_ids"][masked["mask_weights"] > 0]}
-    assert {"##蛋", "##国", "##民"} & labels and {"。", "，"} & labels
 
 
 def test_records_depend_on_seed_and_duplicate_only(make, tmp_path):
     sums = []
     for seed in (0, 1):
         make(str(seed), duplicates=2, segmenter=None, seed=seed)
-        sums += checksums(tmp_path / str(seed)).values()
+        found = checksums(tmp_path / str(seed))
+        sums += [x for name, x in found.items() if "token_ids" in name]
     assert len(set(sums)) == len(sums) > 3
     # Without a segmenter each token is a word.
-    batch = read(tmp_path / "0")
-    ids = batch["token_ids"]
-    assert np.array_equal(batch["word_starts"], ~np.isin(ids, [0, 2, 3]))
+    arrays = read(tmp_path / "0")
+    assert arrays["word_starts"].all()
     # In any process. Increase `FORMAT` where this changes.
-    digest = hashlib.sha256(ids.astype("<i4").tobytes()).hexdigest()
-    assert digest.startswith("e6ef74c9485e186e")
+    digest = hashlib.sha256(arrays["token_ids"].astype("<u2").tobytes()).hexdigest()
+    assert digest.startswith("52b4563c8f7f1417")
 
 
 # === Workers and resuming ===
@@ -153,10 +140,11 @@ def test_records_depend_on_seed_and_duplicate_only(make, tmp_path):
 
 COMMAND = """
 import sys, zh
-from albert_tf.pretraining import PretrainingData, make_pretraining_data
+from albert_tf.pretraining.make_records import make_pretraining_data
+from albert_tf.pretraining.shards import PretrainingData
 made = PretrainingData(
     sys.argv[1], sequence_length=48, block_bytes=2000,
-    segmenter=zh.Jieba(), split_sentences=zh.split_sentences, masks={},
+    segmenter=zh.Jieba(), split_sentences=zh.split_sentences,
 )
 make_pretraining_data([sys.argv[2]], sys.argv[3], made)
 """
@@ -175,16 +163,16 @@ def test_a_killed_run_is_resumed_by_two_workers(make, vocabulary, tmp_path):
         time.sleep(0.01)
     process.kill()
     process.wait()
-    with pytest.raises(ValueError, match="only a part of its records"):
-        PretrainingRecords(output)
+    assert "shards" not in read_manifest(output)
     before = stamps(output)
-    manifest = make("out", masks={}, workers=2)
+    manifest = make("out", workers=2)
     after = stamps(output)
     assert before and all(after[name] == x for name, x in before.items())
     # One worker makes the same records.
-    assert manifest == make("whole", masks={})
+    assert manifest == make("whole")
     assert checksums(output) == checksums(tmp_path / "whole")
-    assert {x["file"] for x in manifest["shards"]} == checksums(output).keys()
+    names = {x["name"] for x in manifest["shards"]}
+    assert names == {x.name for x in output.glob("pretrain-*")}
 
 
 @pytest.mark.parametrize("number", [0, 5])
@@ -201,11 +189,10 @@ def test_an_interrupted_run_is_resumed(make, tmp_path, monkeypatch, number):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(os, "replace", interrupt)
         make("out")
-    with pytest.raises((ValueError, FileNotFoundError)):
-        PretrainingRecords(output)
+    assert "shards" not in read_manifest(output)
     before = stamps(output)
     # A killed process may also leave this directory.
-    (output / ".pretrain-00001.tfrecord.1a2b3c4d.part").mkdir()
+    (output / ".pretrain-00001-00-0123456789abcdef.1a2b3c4d.part").mkdir()
     assert make("out") == make("whole")
     assert checksums(output) == checksums(tmp_path / "whole")
     assert not list(output.glob(".*"))
@@ -220,15 +207,16 @@ def test_missing_damaged_and_outdated_records_are_rebuilt(make, tmp_path):
     # A complete run is left as it is.
     assert make("out", duplicates=2) == first
     assert stamps(output) == before
-    names = sorted(sums)
-    (output / names[2]).unlink()
-    damaged = output / names[5]
+    names = [x["name"] for x in first["shards"]]
+    (output / names[2] / "lengths.npy").unlink()
+    damaged = output / names[5] / "token_ids.npy"
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    shutil.rmtree(output / names[6])
     assert make("out", duplicates=2) == first
     assert checksums(output) == sums
-    changed = {name for name, x in stamps(output).items() if x != before[name]}
-    assert changed == {names[2], names[5]}
-    # Changed text is noticed, here so short that there are fewer files of records.
+    changed = {x.split("/")[0] for x, y in stamps(output).items() if y != before[x]}
+    assert changed == {names[i] for i in (2, 5, 6)}
+    # Changed text is noticed, here so short that there are fewer shards.
     (tmp_path / "corpus" / "3.txt").write_text("北京。上海。", encoding="utf-8")
     assert make("out", duplicates=2) == make("whole", duplicates=2)
     after = checksums(output)
@@ -259,7 +247,7 @@ def test_other_settings_are_refused(make, tmp_path):
     assert stamps(tmp_path / "out") == before
     for settings, message in (
         ({"order": "mlm"}, "Unknown order 'mlm'. Known: .*'sop'"),
-        ({"sequence_length": 7}, "at least 8: 7"),
+        ({"sequence_length": 7}, "at least 8 and at most 65535: 7"),
     ):
         with pytest.raises(ValueError, match=message):
             make("other", **settings)
@@ -284,11 +272,17 @@ def test_files_of_others_are_left_alone(make, tmp_path):
         make("")
 
 
+def test_patterns_leave_out_records(make, tmp_path):
+    make("out")
+    found = Corpus(tmp_path / "**" / "*").files
+    assert [x.parent.name for x in found] == 6 * ["corpus"]
+
+
 def test_a_full_disk_is_named(make, tmp_path):
-    full = tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+    full = OSError(errno.ENOSPC, "No space left on device")
     with (
-        mock.patch.object(shards, "write_records", side_effect=full),
-        pytest.raises(OSError, match="cannot be written: No space.*Complete files"),
+        mock.patch.object(np, "save", side_effect=full),
+        pytest.raises(OSError, match="cannot be written: .*No space.*Complete shards"),
     ):
         make("full")
-    assert not list((tmp_path / "full").glob("*.tfrecord*"))
+    assert not files_of(tmp_path / "full")

@@ -1,21 +1,23 @@
-"""Sentences to sequences: order, lengths and the text that is used."""
+"""Sentences to sequences: segments, lengths and the text that is used."""
+
+import itertools
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.pretraining.segment_pairs import Sentences, draw_sequences
+from albert_tf.pretraining.records import ORDERS
+from albert_tf.pretraining.segment_pairs import Sentences, cut_sequences
 
-CLS, SEP, PAD = 1, 2, 0
-# Kinds of the second segment by label, as in the papers and their code.
-ORDERS = {
-    "sop": ("next", "previous"),
-    "nsp": ("next", "other"),
-    "three_way": ("next", "previous", "other"),
-    "none": (),
-}
-CHI_SQUARE = {1: 10.83, 2: 13.82}
+
+def test_labels_of_the_orders_are_those_of_the_papers():
+    assert ORDERS == {
+        "sop": ("next", "previous"),
+        "nsp": ("next", "other"),
+        "three_way": ("next", "previous", "other"),
+        "none": (),
+    }
 
 
 def corpus(documents, seed=0, longest=30):
@@ -27,82 +29,73 @@ def corpus(documents, seed=0, longest=30):
         bounds.append(end + np.concatenate([[0], np.cumsum(lengths)]))
         end = bounds[-1][-1]
     starts = random.random(end) < 0.6
-    return Sentences(np.arange(10, end + 10, dtype="int32"), starts, bounds)
+    return Sentences(np.arange(end, dtype="uint32"), starts, bounds)
 
 
-def segments(arrays, row):
-    """Segments of a sequence, found by its special tokens."""
-    ids = arrays["token_ids"][row]
-    assert ids[0] == CLS
-    ends = np.flatnonzero(ids == SEP)
-    text = arrays["padding_mask"][row].sum()
-    assert text == ends[-1] + 1 and (ids[text:] == PAD).all()
-    parts = [ids[1 : ends[0]]]
-    if len(ends) == 2:
-        parts.append(ids[ends[0] + 1 : ends[1]])
-    expected = np.zeros(len(ids), int)
-    expected[ends[0] + 1 : ends[-1] + 1] = 1
-    assert (arrays["segment_ids"][row] == expected).all()
-    return parts
-
-
-def sequences(sentences, length, order, seed=1, **kwargs):
-    random = np.random.default_rng(seed)
-    ids = CLS, SEP, PAD
-    return draw_sequences(sentences, length, random, ids, order, **kwargs)
+def cut(sentences, length, seed=1, **kwargs):
+    return cut_sequences(sentences, length, np.random.default_rng(seed), **kwargs)
 
 
 @given(
     documents=st.lists(st.integers(1, 12), min_size=1, max_size=6),
     length=st.integers(8, 40),
-    order=st.sampled_from(sorted(ORDERS)),
+    pairs=st.booleans(),
+    keep_unpaired=st.booleans(),
     seed=st.integers(0, 10**6),
 )
 @settings(max_examples=120, deadline=None)
-def test_segments_follow_the_label(documents, length, order, seed):
+def test_segments_are_text_in_order(documents, length, pairs, keep_unpaired, seed):
     sentences = corpus(documents, seed)
-    arrays = sequences(sentences, length, order, seed)
-    kinds = ORDERS[order]
-    document_of = np.repeat(
-        np.arange(len(documents)), [x[-1] - x[0] for x in sentences.documents]
-    )
-    for row, label in enumerate(arrays["labels"]):
-        parts = segments(arrays, row)
-        assert len(parts) == (2 if kinds else 1)
-        for part in parts:
-            # Contiguous text of one document.
-            assert len(part) and (np.diff(part) == 1).all()
-            assert len(set(document_of[part - 10])) == 1
-        if not kinds:
-            assert label == 0
-            continue
-        first, second = (document_of[part[0] - 10] for part in parts)
-        kind = kinds[label]
-        assert (first != second) == (kind == "other")
-        if kind != "other":
-            assert (parts[0][0] < parts[1][0]) == (kind == "next")
-    used = arrays["token_ids"][arrays["token_ids"] >= 10]
-    starts = arrays["word_starts"][arrays["token_ids"] >= 10]
-    # As in the text, but where a segment begins.
-    assert (starts >= sentences.word_starts[used - 10]).all()
-    assert not arrays["word_starts"][arrays["token_ids"] < 10].any()
+    arrays = cut(sentences, length, seed, pairs=pairs, keep_unpaired=keep_unpaired)
+    ends = np.cumsum(arrays["lengths"], dtype=int)
+    assert len(arrays["token_ids"]) == len(arrays["word_starts"]) == sum(ends[-1:])
+    # Every token is used at most once.
+    assert (np.diff(arrays["token_ids"].astype(int)) > 0).all()
+    used, rows = set(), zip(arrays["documents"], arrays["second_starts"], strict=True)
+    for (begin, end), (document, middle) in zip(
+        itertools.pairwise([0, *ends]), rows, strict=True
+    ):
+        ids = arrays["token_ids"][begin:end].astype(int)
+        assert 0 < len(ids) <= length - (3 if pairs else 2)
+        bounds = sentences.documents[document]
+        assert bounds[0] <= ids[0] and ids[-1] < bounds[-1]
+        segments = [x for x in (ids[:middle], ids[middle:]) if len(x)]
+        if pairs and not keep_unpaired:
+            assert len(segments) == 2
+        elif not pairs:
+            assert len(segments) == 1
+        for segment in segments:
+            assert (np.diff(segment) == 1).all()
+        if len(segments) == 2:
+            # Divided between two sentences.
+            assert any(segments[0][-1] < x <= segments[1][0] for x in bounds)
+        # Words as in the text, but where a segment begins.
+        starts = sentences.word_starts[ids]
+        starts[[0, middle][: len(segments)]] = True
+        assert np.array_equal(arrays["word_starts"][begin:end], starts)
+        used.add(document)
+    if not pairs or keep_unpaired:
+        assert len(used) == len(documents)
 
 
-@pytest.mark.parametrize("order", ["sop", "three_way"])
-def test_kinds_are_equally_frequent(order):
-    sentences = corpus([40] * 2000)
-    labels = sequences(sentences, 64, order)["labels"]
-    counts = np.bincount(labels, minlength=len(ORDERS[order]))
-    assert len(counts) == len(ORDERS[order]) and len(labels) > 10_000
-    expected = len(labels) / len(counts)
-    chi_square = ((counts - expected) ** 2 / expected).sum()
-    assert chi_square < CHI_SQUARE[len(counts) - 1]
-
-
-def test_text_is_used_once_and_whole_where_it_fits():
+@pytest.mark.parametrize("pairs", [True, False])
+def test_text_is_used_whole_where_it_fits(pairs):
     sentences = corpus([30, 25, 40])
-    arrays = sequences(sentences, 400, "none", short_sequence_rate=0)
-    ids = arrays["token_ids"][arrays["token_ids"] >= 10]
-    assert sorted(ids) == sorted(set(ids))
+    arrays = cut(sentences, 400, pairs=pairs, short_sequence_rate=0)
     # Except for excess tokens of the last sentence of a sequence.
-    assert len(ids) > 0.9 * len(sentences.tokens)
+    assert len(arrays["token_ids"]) > 0.9 * len(sentences.tokens)
+    # A tenth of the sequences is shorter by chance.
+    lengths = cut(corpus([4000]), 64, pairs=pairs)["lengths"]
+    assert 0.03 < np.mean(lengths < 40) < 0.1
+
+
+def test_cuts_divide_and_shorten_both_segments_alike():
+    """Two sentences of 50 and 20 tokens are cut to 20 each, as 40 fit."""
+    bounds = [np.array([i, i + 50, i + 70]) for i in range(0, 70_000, 70)]
+    sentences = Sentences(np.arange(70_000), np.zeros(70_000, bool), bounds)
+    arrays = cut(sentences, 43)
+    assert (arrays["lengths"] == 40).all() and (arrays["second_starts"] == 20).all()
+    front = arrays["token_ids"][::40] % 70
+    # Half of the 30 tokens is cut from the front, each by chance.
+    assert abs(front.mean() - 15) < 0.4 and len(set(front)) > 10
+    assert arrays["word_starts"].sum() == 2000
