@@ -1,5 +1,7 @@
 """The command `albert-tf pretrain`."""
 
+import importlib.util
+import json
 import pathlib
 import types
 from typing import Annotated, Literal
@@ -9,6 +11,7 @@ import typer
 from albert_tf_cli import common, options
 from albert_tf_cli.new_models import random_backbone
 from albert_tf_cli.options import (
+    advanced_option,
     data_option,
     directory_option,
     mask_option,
@@ -19,6 +22,7 @@ from albert_tf_cli.options import (
 from albert_tf_cli.pretraining_data import MarkedLabels, Ngram
 from albert_tf_lite.errors import AlbertError
 
+_HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
 Optimizer = Literal["lamb", "adamw"]
 
 
@@ -31,13 +35,6 @@ def pretrain(
         str | None, model_option("A size such as albert_tiny_zh, or a config file.")
     ] = None,
     checkpoint: options.StartCheckpoint = None,
-    masking: Annotated[
-        Literal["static", "dynamic"],
-        mask_option(
-            "static keeps the masks of masked records; dynamic draws masks each time a "
-            "record is read, with the options below or the settings of masked records."
-        ),
-    ] = "dynamic",
     mask_selection_rate: Annotated[
         str | None,
         mask_option(
@@ -50,9 +47,19 @@ def pretrain(
     ] = None,
     marked_labels: MarkedLabels = None,
     steps: Annotated[
-        int, training_option("Number of training batches.", min=1)
-    ] = 10_000,
-    batch_size: Annotated[int, training_option("Sequences per step.", min=1)] = 128,
+        int | None,
+        training_option("Number of training batches. Default: 10,000.", min=1),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        training_option(
+            "Duration of the training, instead of --steps, whose number then follows "
+            "from a trial."
+        ),
+    ] = None,
+    batch_tokens: Annotated[
+        int, training_option("Tokens per step, padding included.", min=1)
+    ] = 65_536,
     optimizer: Annotated[
         Optimizer, training_option("LAMB as in the paper, or AdamW.")
     ] = "lamb",
@@ -63,8 +70,21 @@ def pretrain(
         float, training_option("Share of the steps for warm-up.", min=0, max=1)
     ] = 0.1,
     interval: Annotated[
-        int, training_option("Steps between evaluations on --dev.", min=1)
-    ] = 1000,
+        int | None,
+        training_option(
+            "Steps between evaluations on --dev. Default: 1,000, or a twentieth of "
+            "--minutes.",
+            min=1,
+        ),
+    ] = None,
+    steps_per_call: Annotated[
+        int | None,
+        training_option(
+            "Steps that a call of the device trains. Default: 32 for JAX on a GPU, "
+            "else 1.",
+            min=1,
+        ),
+    ] = None,
     precision: options.Precision = "float32",
     seed: options.Seed = 1,
     to: Annotated[
@@ -73,6 +93,15 @@ def pretrain(
     ] = None,
     ema_momentum: options.EmaMomentum = None,
     gradient_accumulation_steps: options.GradientAccumulationSteps = None,
+    coordinator: Annotated[
+        str | None,
+        advanced_option(
+            "Address of the first of several hosts that train together, such as "
+            "host:1234 (JAX only)."
+        ),
+    ] = None,
+    hosts: Annotated[int, advanced_option("Number of hosts.", min=1)] = 1,
+    host: Annotated[int, advanced_option("Index of this host, from 0.", min=0)] = 0,
 ):
     """Pretrain on masked words and sentence order.
 
@@ -86,31 +115,28 @@ def pretrain(
       albert-tf pretrain --data records --config albert_tiny_zh --output my_albert
     """
     args = types.SimpleNamespace(**context.params)
-    args.interval = min(interval, steps)
     args.mask_selection_rate = _rate(mask_selection_rate)
+    if minutes is None:
+        args.steps = steps or 10_000
     _check(args)
+    length = f"{minutes:g} minutes" if minutes else f"{args.steps:,} steps"
     common.console.print(
-        f"{steps:,} steps of {batch_size} sequences of {data}, from "
+        f"{length} with {batch_tokens:,} tokens per step of {data}, from "
         f"{checkpoint or f'random weights ({config})'}",
         soft_wrap=True,
     )
-    common.import_tensorflow()
-    from albert_tf.checkpoints.layouts import original_layout
-    from albert_tf.checkpoints.saving import Saving
+    _start_backend(args)
     from albert_tf.pretraining.dataset import PretrainingRecords
 
     parts = {"train": PretrainingRecords(data)}
-    records = parts["train"]
-    count = sum(records.counts.values())
-    common.console.print(f"{count:,} sequences in {data}", soft_wrap=True)
+    common.console.print(f"{len(parts['train']):,} sequences in {data}", soft_wrap=True)
     if dev:
         parts["dev"] = PretrainingRecords(dev)
-    model, masks = _build(args, records)
-    # Report now what could not be written after the training.
-    args.to = to or original_layout(model.backbone.get_config()).name
-    saving = Saving(model, output, args.to, records.tokenizer)
+    model, masks = _build(args, parts["train"])
+    write = _writer(args, model, parts["train"])
     done = _train(context, args, model, masks, parts)
-    _write(context, args, model, saving, parts, done)
+    if host == 0:
+        _write(context, args, model, write, parts, done)
 
 
 def _check(args):
@@ -120,6 +146,8 @@ def _check(args):
             "Give --config to train from random weights, or --checkpoint to start from "
             "a checkpoint."
         )
+    if args.steps is not None and args.minutes is not None:
+        raise AlbertError("Give --steps or --minutes, not both.")
     if args.checkpoint is not None:
         common.check_checkpoint(args.checkpoint)
     for path in filter(None, (args.data, args.dev)):
@@ -134,25 +162,67 @@ def _check(args):
         )
 
 
-def _build(args, records):
-    """Return the compiled model, and the generator of masks."""
+def _start_backend(args):
+    """Import the backend of Keras, join the hosts and choose the steps per call."""
+    if _HAS_TENSORFLOW:
+        common.import_tensorflow()
     import keras
 
     from albert_tf.backbone.precision import as_dtype
-    from albert_tf.training import scheduled_optimizer
 
+    backend = keras.backend.backend()
+    if args.hosts > 1:
+        if backend != "jax" or not args.coordinator:
+            raise AlbertError(
+                "Several hosts need --coordinator and the environment variable "
+                f"KERAS_BACKEND=jax. Received: {backend}, {args.coordinator}"
+            )
+        keras.distribution.initialize(args.coordinator, args.hosts, args.host)
+        # Every host makes its own part of each batch.
+        keras.distribution.set_distribution(
+            keras.distribution.DataParallel(auto_shard_dataset=False)
+        )
+    if args.steps_per_call is None:
+        has_gpu = backend == "jax" and keras.distribution.list_devices("gpu")
+        args.steps_per_call = 32 if has_gpu else 1
+    # All hosts start from the same weights.
     keras.utils.set_random_seed(args.seed)
     keras.config.set_dtype_policy(as_dtype(args.precision))
+
+
+def _build(args, records):
+    """Return the compiled model, and the generator of masks."""
+    from albert_tf.training import scheduled_optimizer
+
     masks = _masks(args, records)
-    model = _pretrainer(args.config, args.checkpoint, records)
+    model = (
+        _network(args, records) if _HAS_TENSORFLOW else _plain_network(args, records)
+    )
     model.compile(
         scheduled_optimizer(
-            *(args.optimizer, args.learning_rate, args.steps, args.warmup),
-            args.ema_momentum,
+            *(args.optimizer, args.learning_rate),
+            ema_momentum=args.ema_momentum,
             gradient_accumulation_steps=args.gradient_accumulation_steps,
         )
     )
     return model, masks
+
+
+def _writer(args, model, records):
+    """Return the function that writes the checkpoint; raise now if it cannot."""
+    if not _HAS_TENSORFLOW:
+        from albert_tf.pretraining.model import write_weights
+
+        args.to = "weights.npz"
+        return lambda: write_weights(model, args.output)
+    from albert_tf.checkpoints.layouts import original_layout
+    from albert_tf.checkpoints.saving import Saving
+    from albert_tf.tokenizers import load_tokenizer
+
+    args.to = args.to or original_layout(model.backbone.get_config()).name
+    lowercase = records.manifest["settings"]["lowercase"]
+    tokenizer = load_tokenizer(records.vocabulary, lowercase)
+    return Saving(model, args.output, args.to, tokenizer).write
 
 
 def _train(context, args, model, masks, parts):
@@ -160,41 +230,54 @@ def _train(context, args, model, masks, parts):
     from albert_tf.training.run_state import data_digest
 
     is_new = args.checkpoint is None
-    start = None if is_new else data_digest(model.backbone.get_weights())
+    start = None if is_new else data_digest(model.get_weights())
     with common.interruptible(context) as progress:
         return pretrain(
             model,
             parts["train"],
             args.output,
             args.steps,
-            args.batch_size,
+            args.batch_tokens,
             masks=masks,
             seed=args.seed,
             interval=args.interval,
             dev=parts.get("dev"),
             settings={"checkpoint": start},
+            minutes=args.minutes,
+            learning_rate=args.learning_rate,
+            warmup_share=args.warmup,
+            steps_per_call=args.steps_per_call,
+            hosts=args.hosts,
+            host=args.host,
             **progress,
         )
 
 
-def _write(context, args, model, saving, parts, done):
+def _write(context, args, model, write, parts, done):
     """Write history.json, loss.png, the checkpoint and the model card."""
     from albert_tf.files import remove_directory, write_json
-    from albert_tf.model_card import write_model_card
     from albert_tf.training.run_state import plot_history
 
     folder, history = pathlib.Path(args.output), done["history"]
-    settings = {**context.params, "interval": args.interval, "to": args.to}
+    settings = {**context.params, "to": args.to}
     del settings["output"]
     write_json(folder / "history.json", {**done, "settings": settings})
     metrics = ("loss", "mlm_logits_accuracy", "sop_logits_accuracy")
-    plot_history(history, metrics, folder / "loss.png", args.interval, "step")
+    plot_history(history, metrics, folder / "loss.png", done["interval"], "step")
     # Last, because an existing preset is not overwritten.
-    saving.write()
+    write()
+    if not _HAS_TENSORFLOW:
+        common.console.print(
+            f"weights.npz, history.json and loss.png are in {args.output}. The same "
+            "command with TensorFlow installed writes the checkpoint.",
+            soft_wrap=True,
+        )
+        return
+    from albert_tf.model_card import write_model_card
+
     write_model_card(
         folder,
         model,
-        tokenizer=saving.tokenizer,
         start=args.checkpoint or f"{args.config} (random weights)",
         data={name: _card_row(x, history, name == "dev") for name, x in parts.items()},
     )
@@ -213,7 +296,7 @@ def _card_row(records, history, is_dev):
         for name, values in history.items()
         if name.startswith("val_") == is_dev
     }
-    return str(records.folder), sum(records.counts.values()), scores
+    return str(records.folder), len(records), scores
 
 
 def _rate(text):
@@ -231,38 +314,56 @@ def _rate(text):
 
 
 def _masks(args, records):
-    """Return the generator of the options; `None` to keep the masks."""
+    """Return the generator of the options; `None` to keep the masks of the records."""
     names = ("mask_selection_rate", "ngram", "whole_word", "marked_labels")
-    settings = {name: getattr(args, name) for name in names}
-    if args.masking == "dynamic":
+    settings = {x: y for x in names if (y := getattr(args, x)) is not None}
+    if not records.is_masked:
         return records.masks(**settings)
-    names = [name for name, value in settings.items() if value is not None]
-    if names or not records.is_masked:
+    if settings:
         raise AlbertError(
-            "--masking static needs records of `pretrain-data --masked` and no options "
-            f"of masks. Received: {', '.join([str(records.folder), *names])}"
+            f"The records of {records.folder} hold masks, which are kept. Leave out "
+            f"the options of masks. Received: {', '.join(settings)}"
         )
     return None
 
 
-def _pretrainer(config, checkpoint, records):
-    """Return the model, with the classes of sentence order of the records."""
+def _network(args, records):
+    """Return an `AlbertPretrainer` with the order classes of the records."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.models import AlbertPretrainer
-    from albert_tf.pretraining.training import check_same_tokens
+    from albert_tf.tokenizers import load_tokenizer
 
     classes = records.order_classes
-    if checkpoint is None:
-        tokenizer = records.tokenizer
-        size = tokenizer and tokenizer.vocabulary_size()
-        backbone = random_backbone(config, size)
+    if args.checkpoint is None:
+        backbone = random_backbone(args.config, records.tokens["size"])
         model = AlbertPretrainer(backbone, num_sop_classes=classes)
     else:
-        opened = open_checkpoint(checkpoint)
+        opened = open_checkpoint(args.checkpoint)
         tokenizer = opened.tokenizer()
-        check_same_tokens(records.folder, records.tokenizer, checkpoint, tokenizer)
+        tokens = load_tokenizer(records.vocabulary).get_vocabulary()
+        if tokenizer is not None and tokenizer.get_vocabulary() != tokens:
+            raise AlbertError(
+                f"{records.folder} and {args.checkpoint} have different vocabularies. "
+                "Make the records with the same vocabulary."
+            )
         model = AlbertPretrainer.from_opened(opened, num_sop_classes=classes)
     if not classes and model.backbone.pooled_dense is not None:
         # Unused here, but a classifier starts from it.
         model.backbone.pooled_dense.trainable = False
     return model
+
+
+def _plain_network(args, records):
+    """Return the same network where TensorFlow is not installed."""
+    import zh
+    from albert_tf.backbone import AlbertBackbone
+    from albert_tf.pretraining.model import build_network, read_weights
+
+    if args.checkpoint is None:
+        file = pathlib.Path(args.config)
+        sizes = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        sizes = sizes or zh.SIZES[args.config]
+        sizes = {**sizes, "vocabulary_size": records.tokens["size"]}
+        backbone = AlbertBackbone(**sizes)
+        return build_network(backbone, records.order_classes)
+    return read_weights(args.checkpoint, records.order_classes)

@@ -10,7 +10,6 @@ from typing import Any
 
 import keras
 
-from albert_tf.backbone import AlbertBackbone
 from albert_tf.files import BACKUP, write_json
 from albert_tf.layers import WholeWordMaskGenerator
 from albert_tf.pretraining.batches import (
@@ -19,7 +18,7 @@ from albert_tf.pretraining.batches import (
     training_data,
 )
 from albert_tf.pretraining.dataset import PretrainingRecords
-from albert_tf.pretraining.model import PretrainingModel, StepModel
+from albert_tf.pretraining.model import PretrainingModel, StepModel, backbone_of
 from albert_tf.training.optimizers import WarmupLinearDecay
 from albert_tf.training.run_state import TrainingState, hold_state, without_names
 from albert_tf_lite.errors import AlbertError
@@ -91,7 +90,7 @@ def pretrain(
 
     Returns:
         A dict: `history` (lists by metric with an entry per interval, `None` where an
-        interval lacks it), `steps` and `seconds` (of all runs).
+        interval lacks it), `steps`, `interval` and `seconds` (of all runs).
 
     Raises:
         AlbertError: if `steps` is not a multiple of `interval`, or that not of
@@ -236,7 +235,12 @@ def train(
                 callbacks=callbacks,
                 verbose=verbose,
             )
-    return {"history": state.history, "steps": steps, "seconds": state.seconds}
+    return {
+        "history": state.history,
+        "steps": steps,
+        "interval": interval,
+        "seconds": state.seconds,
+    }
 
 
 def _planned(model, batches, backup, minutes, per_call):
@@ -282,9 +286,7 @@ class _Repeated(list):
 
 def _config(model: keras.Model) -> dict[str, Any]:
     """Return the sizes of a network."""
-    backbone = next((x for x in model.layers if isinstance(x, AlbertBackbone)), model)
-    config = backbone.get_config()
-    return {**config, "heads": [*model.output]}
+    return {**backbone_of(model).get_config(), "heads": [*model.output]}
 
 
 def check_fits(model: keras.Model, records: PretrainingRecords) -> None:
