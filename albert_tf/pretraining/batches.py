@@ -207,20 +207,23 @@ def draw(
     end = sep + np.where(has_two, 1 + second[2], 0)[:, None]
     in_first = (place > 0) & (place < sep)
     in_second = (place > sep) & (place < end)
-    shape, arrays = in_first.shape, {}
-    for name, fill in (("token_ids", records.tokens["pad"]), ("word_starts", 0)):
-        values = np.full(shape, fill, records.shards[0][name].dtype)
-        for segment, inside, start in (
-            (first, in_first, 1),
-            (second, in_second, sep + 1),
-        ):
-            index = segment[1][:, None] + place - start
-            values[inside] = records.take(name, segment[0], index, inside)
-        arrays[name] = values
-    token_ids = arrays["token_ids"]
+    token_ids = np.full(
+        in_first.shape, records.tokens["pad"], records.shards[0]["token_ids"].dtype
+    )
+    word_starts = np.zeros(in_first.shape, bool)
+    for segment, inside, start in (
+        (first, in_first, 1),
+        (second, in_second, sep + 1),
+    ):
+        index = segment[1][:, None] + place - start
+        token_ids[inside] = records.take("token_ids", segment[0], index, inside)
+        bits = records.take("word_starts", segment[0], index >> 3, inside)
+        word_starts[inside] = bits >> (7 - (index[inside] & 7)) & 1
     token_ids[:, 0] = records.tokens["cls"]
     token_ids[(place == sep) | (place == end)] = records.tokens["sep"]
-    arrays |= {
+    arrays = {
+        "token_ids": token_ids,
+        "word_starts": word_starts,
         "lengths": (end[:, 0] + 1).astype("int32"),
         "second_starts": (sep[:, 0] + 1).astype("int32"),
         "labels": labels.astype("int32"),

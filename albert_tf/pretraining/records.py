@@ -28,7 +28,7 @@ SHARDS = f"pretrain-*-{16 * '[0-9a-f]'}"
 # The arrays of a shard, and what their length counts.
 ARRAYS = {
     "token_ids": "tokens",  # uint16 or uint32, of all sequences, without special tokens
-    "word_starts": "tokens",  # bool, true where a word begins
+    "word_starts": "bytes",  # uint8, a bit per token, 1 where a word begins
     "lengths": "sequences",  # uint16, tokens per sequence
     "second_starts": "sequences",  # uint16, index of the second segment's first token,
     # equal to the length of a sequence of one segment
@@ -50,7 +50,11 @@ def token_dtype(vocabulary_size: int) -> str:
 
 
 def write_shard(folder: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
-    """Write the arrays of a shard, by their names in `ARRAYS`, and their checksums."""
+    """Write the arrays of a shard, by their names in `ARRAYS`, and their checksums.
+
+    `word_starts` are bool [tokens], and written as bits.
+    """
+    arrays = {**arrays, "word_starts": np.packbits(arrays["word_starts"])}
     with complete_directory(folder) as temporary:
         for name, values in arrays.items():
             np.save(temporary / f"{name}.npy", values, allow_pickle=False)
@@ -67,9 +71,11 @@ def read_shard(folder: pathlib.Path) -> dict[str, np.ndarray]:
             for name in sums
         }
         is_whole = all(zlib.crc32(arrays[x]) == y for x, y in sums.items())
+        tokens = int(np.sum(arrays["lengths"], dtype="int64"))
         counts = {
             "sequences": len(arrays["lengths"]),
-            "tokens": int(np.sum(arrays["lengths"], dtype="int64")),
+            "tokens": tokens,
+            "bytes": -(-tokens // 8),
             "masks": int(np.sum(arrays.get("mask_counts", 0), dtype="int64")),
         }
         kinds = {**ARRAYS, **LABELS, **MASKS}

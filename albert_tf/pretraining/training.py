@@ -124,7 +124,8 @@ def pretrain(
         optimizer = type(optimizer).from_config(config)
     identity = {
         "model": _config(model),
-        "optimizer": keras.saving.serialize_keras_object(optimizer),
+        "optimizer": keras.saving.serialize_keras_object(model.optimizer),
+        "learning_rate": learning_rate,
         "masks": masks and masks.get_config(),
         # The names contain a hash of the text.
         "records": {x["name"]: x["sequences"] for x in records.manifest["shards"]},
@@ -163,6 +164,7 @@ def pretrain(
         steps=steps,
         minutes=minutes,
         interval=interval,
+        steps_per_call=steps_per_call,
         dev=dev and batches(dev, training=False),
         callbacks=callbacks,
         verbose=verbose,
@@ -181,6 +183,7 @@ def train(
     steps: int | None,
     minutes: float | None,
     interval: int | None,
+    steps_per_call: int = 1,
     dev: Any = None,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     verbose: int | str = 1,
@@ -194,19 +197,22 @@ def train(
     """
     model.compile(optimizer)
     optimizer.build(model.trainable_variables)
-    per_call = batches(1).steps_per_call
     with hold_state(backup, identity, writes):
         if steps is None:
-            steps, interval = _planned(model, batches, backup, minutes, per_call)
+            steps, interval = _planned(model, batches, backup, minutes, steps_per_call)
         interval = interval or min(steps, 1000)
-        if min(steps, interval) < 1 or steps % interval or interval % per_call:
+        if min(steps, interval) < 1 or steps % interval or interval % steps_per_call:
             raise AlbertError(
                 "`steps` must be a multiple of `interval`, and that of "
-                f"`steps_per_call`. Received: {steps}, {interval}, {per_call}"
+                f"`steps_per_call`. Received: {steps}, {interval}, {steps_per_call}"
             )
-        data, calls = batches(steps), interval // per_call
+        data, calls = batches(steps), interval // steps_per_call
         state = TrainingState(
-            backup, writes=writes, interval=calls, progress=progress, scale=per_call
+            backup,
+            writes=writes,
+            interval=calls,
+            progress=progress,
+            scale=steps_per_call,
         )
         callbacks = [state, *callbacks]
         if optimizer.use_ema:
@@ -214,13 +220,13 @@ def train(
             callbacks.insert(0, keras.callbacks.SwapEMAWeights())
 
         def rest() -> dict[str, Any]:
-            count = steps // per_call - state.steps
+            count = steps // steps_per_call - state.steps
             return {
                 "x": training_data(data, state.steps, count),
                 "steps_per_epoch": calls - state.step,
             }
 
-        if state.steps == steps // per_call:
+        if state.steps == steps // steps_per_call:
             state.load(model)
             # With `use_ema` the averages become the weights, as at the end of `fit`.
             optimizer.finalize_variable_values(model.trainable_variables)
@@ -243,12 +249,12 @@ def train(
     }
 
 
-def _planned(model, batches, backup, minutes, per_call):
+def _planned(model, batches, backup, minutes, steps_per_call):
     """Return the steps and the interval of a training of `minutes`, stored once."""
     file = backup / "steps.json"
     if not file.exists():
         calls = 60 * TRAINING_SHARE * minutes / seconds_per_call(model, batches(10**9))
-        interval = max(int(calls / INTERVALS), 1) * per_call
+        interval = max(int(calls / INTERVALS), 1) * steps_per_call
         write_json(file, [interval * INTERVALS, interval])
     return json.loads(file.read_text("utf-8"))
 

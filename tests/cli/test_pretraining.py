@@ -46,12 +46,12 @@ def data(folder, output):
 def records(folder):
     out = printed(*data(folder, folder / "records"))
     assert "documents 60" in out and "not_utf8 0" in out
-    assert "Files of records in" in out
+    assert "Shards of records in" in out
     return folder / "records"
 
 
 def options(records, output, **changes):
-    values = {"steps": 4, "batch-size": 8, "interval": 2, **changes}
+    values = {"steps": 4, "batch-tokens": 256, "interval": 2, **changes}
     named = [part for name, value in values.items() for part in (f"--{name}", value)]
     return ("pretrain", "--data", records, "--output", output, *named)
 
@@ -62,7 +62,7 @@ def test_from_random_weights(folder, records, tmp_path, monkeypatch):
     changes |= {"mask-selection-rate": "0.3:0.15", "ema-momentum": 0.9}
     result = run(*options(records, tmp_path, **changes))
     out = " ".join(result.stdout.split())
-    assert out.startswith(f"4 steps of 8 sequences of {records}, from random weights")
+    assert out.startswith(f"4 steps with 256 tokens per step of {records}, from random")
     line = r"^pretrain: step \d of 4, \S+ s per step, 0 min \d+ s left$"
     assert re.search(line, result.stderr, re.MULTILINE)
     assert "Epoch 2/2" in out and "mlm_logits_accuracy: 0." in out
@@ -81,10 +81,9 @@ def test_from_random_weights(folder, records, tmp_path, monkeypatch):
     assert tokens == (folder / "vocab.txt").read_text().split("\n")[:-1]
 
 
-def test_masks_and_tokens_that_do_not_fit_the_records(records, tmp_path):
-    command = options(records, tmp_path / "out", config="albert_tiny_zh")
-    error = refused(*command, "--masking", "static", "--ngram", 2)
-    assert f"no options of masks. Received: {records}, ngram" in error
+def test_options_and_tokens_that_do_not_fit(records, tmp_path):
+    command = options(records, tmp_path / "out", config="albert_tiny_zh", minutes=1)
+    assert "Give --steps or --minutes, not both." in refused(*command)
     command = options(records, tmp_path / "out", checkpoint=MICRO)
     assert "have different vocabularies" in refused(*command)
 

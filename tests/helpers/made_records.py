@@ -58,6 +58,12 @@ def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
     return folder
 
 
+def word_starts(arrays):
+    """Where words begin in the tokens of a shard, bool [tokens]."""
+    bits = np.unpackbits(arrays["word_starts"], count=len(arrays["token_ids"]))
+    return bits.astype(bool)
+
+
 def mask(arrays, random):
     """Labels and masks of single tokens, as converted TFRecords have them."""
     ids, lengths = arrays["token_ids"], arrays["lengths"].astype(int)

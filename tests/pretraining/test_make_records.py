@@ -13,6 +13,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from made_records import word_starts
 
 import zh
 from albert_tf.files import only_writer
@@ -71,6 +72,7 @@ def read(folder):
     """The arrays of all shards, each concatenated."""
     names = [x["name"] for x in read_manifest(folder)["shards"]]
     parts = [read_shard(folder / name) for name in names]
+    parts = [{**x, "word_starts": word_starts(x)} for x in parts]
     return {key: np.concatenate([x[key] for x in parts]) for key in parts[0]}
 
 

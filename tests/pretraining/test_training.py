@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import model, write
+from made_records import LENGTH, model, write
 from scipy.special import log_softmax
 
 from albert_tf.pretraining import PretrainingRecords, pretrain
@@ -36,9 +36,12 @@ def test_a_language_is_learned(tmp_path):
     dev = PretrainingRecords(write(tmp_path / "dev", 200, 1, seed=100))
     records = PretrainingRecords(write(tmp_path / "records"))
     pretrainer, masks = model(layers=4), records.masks(ngram=1)
-    pretrainer.compile(scheduled_optimizer("adamw", 4e-3, 600))
-    options = {"interval": 600, "dev": dev, "verbose": 0}
-    done = pretrain(pretrainer, records, tmp_path / "out", 600, 64, masks, **options)
+    pretrainer.compile(scheduled_optimizer("adamw", 4e-3))
+    options = {"interval": 600, "dev": dev, "verbose": 0, "learning_rate": 4e-3}
+    tokens = 64 * LENGTH
+    done = pretrain(
+        pretrainer, records, tmp_path / "out", 600, tokens, masks, **options
+    )
     last = {name: values[-1] for name, values in done["history"].items()}
     # A mask over both parts of a word cannot be filled: one in six or so.
     assert last["val_mlm_logits_accuracy"] > 0.6
@@ -51,8 +54,9 @@ def test_a_language_is_learned(tmp_path):
 def train_with_intervals(data, out):
     """Train sixty steps that are saved each ten, and return the model."""
     pretrainer = model()
-    pretrainer.compile(scheduled_optimizer("adamw", 1e-3, 60))
-    pretrain(pretrainer, PretrainingRecords(data), out, 60, 16, interval=10, verbose=0)
+    pretrainer.compile(scheduled_optimizer("adamw", 1e-3))
+    options = {"interval": 10, "learning_rate": 1e-3, "verbose": 0}
+    pretrain(pretrainer, PretrainingRecords(data), out, 60, 16 * LENGTH, **options)
     return pretrainer
 
 
@@ -121,9 +125,10 @@ def test_a_signal_saves_the_state_and_the_run_resumes(
 def start(records, out, rate=1e-3, seed=0, layers=1, dev=None, **kwargs):
     """Train four steps with two per interval, and average the weights."""
     pretrainer = model(layers=layers)
-    pretrainer.compile(scheduled_optimizer("adamw", rate, 4, ema_momentum=0.5))
-    kwargs = {"interval": 2, "verbose": 0, "dev": dev, **kwargs}
-    return pretrain(pretrainer, records, out, 4, 8, seed=seed, **kwargs), pretrainer
+    pretrainer.compile(scheduled_optimizer("adamw", rate, ema_momentum=0.5))
+    kwargs = {"interval": 2, "verbose": 0, "dev": dev, "learning_rate": rate, **kwargs}
+    done = pretrain(pretrainer, records, out, 4, 8 * LENGTH, seed=seed, **kwargs)
+    return done, pretrainer
 
 
 @pytest.fixture(scope="module")
@@ -143,13 +148,15 @@ def test_a_finished_training_is_not_trained_again(data, trained):
 
 
 def test_records_that_do_not_fit_are_refused(data, tmp_path):
-    records, pretrainer = PretrainingRecords(data), model(num_sop_classes=3, layers=1)
+    records = PretrainingRecords(data)
     others = PretrainingRecords(write(tmp_path / "others", documents=5, files=1))
-    for steps, message in (
-        (3, "`steps` must be a multiple of `interval`. Received: 3, 2"),
-        (4, f"records of {data} have 2 classes of sentence order, .* model has 3"),
+    for classes, steps, message in (
+        (2, 3, "`steps` must be a multiple of `interval`.*Received: 3, 2, 1"),
+        (3, 4, f"records of {data} have 2 classes of sentence order, .* model has 3"),
     ):
         with pytest.raises(ValueError, match=message):
+            pretrainer = model(classes, layers=1)
+            pretrainer.compile("adamw")
             pretrain(pretrainer, records, tmp_path, steps, interval=2)
     tokens = others.folder / "vocab.txt"
     tokens.write_text(tokens.read_text().replace(chr(0x4E00), "龘"))

@@ -1,0 +1,211 @@
+"""Batches of records: their sequences, segments, order, padding and masks."""
+
+import keras
+import numpy as np
+import pytest
+from made_records import CLS, LENGTH, PAD, SEP, model, write
+from scipy.special import log_softmax
+
+from albert_tf.pretraining import PretrainingRecords
+from albert_tf.pretraining.batches import WIDTHS, Plan, PretrainingBatches, draw
+from albert_tf.pretraining.model import PretrainingModel
+from albert_tf.pretraining.records import ORDERS
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Records by order, and masked ones."""
+    base = tmp_path_factory.mktemp("made")
+    folders = {x: write(base / x, 60, 3, order=x) for x in ORDERS}
+    folders["masked"] = write(base / "masked", 60, 3, masked=True)
+    return {name: PretrainingRecords(folder) for name, folder in folders.items()}
+
+
+def sequence(records, row):
+    """The two segments of a sequence, as lists of tokens, and its document."""
+    shard, start = records.shard[row], records.starts[row]
+    middle, end = (start + x[row] for x in (records.second_starts, records.lengths))
+    ids = records.shards[shard]["token_ids"].tolist()
+    return ids[start:middle], ids[middle:end], (shard, records.documents[row])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_segments_follow_the_label(made, order):
+    records = made[order]
+    rows = np.arange(len(records))
+    batch = draw(records, rows, LENGTH, np.random.default_rng(1))
+    parts = [sequence(records, row) for row in rows]
+    kinds = ORDERS[order] or ("next",)
+    counts = np.bincount(batch["labels"], minlength=len(kinds))
+    # Within five standard deviations.
+    assert np.abs(counts - len(rows) / len(kinds)).max() < 2.5 * len(rows) ** 0.5
+    for row in rows:
+        first, second, document = parts[row]
+        ids, end = batch["token_ids"][row].tolist(), batch["lengths"][row]
+        middle = batch["second_starts"][row]
+        assert ids[0] == CLS and ids[middle - 1] == ids[end - 1] == SEP
+        assert set(ids[end:]) <= {PAD}
+        found = ids[1 : middle - 1], ids[middle : end - 1]
+        kind = kinds[batch["labels"][row]]
+        assert batch["has_order"][row] == bool(second)
+        if kind == "other":
+            assert found[0] == first
+            # Cut if the segment is longer than the true one.
+            begins = [x[1][: len(found[1])] for x in parts if x[2] != document]
+            assert found[1] in begins
+        else:
+            assert found == ((first, second) if kind == "next" else (second, first))
+        starts = batch["word_starts"][row]
+        assert starts.sum() == end - 2 - bool(second) and not starts[0]
+
+
+def test_words_follow_their_tokens(made):
+    records = made["sop"]
+    shards = records.shards
+    random = np.random.default_rng(3)
+    # Bits that differ from token to token.
+    bits = [random.bytes(len(x["word_starts"])) for x in shards]
+    bits = [np.frombuffer(x, "uint8") for x in bits]
+    pairs = zip(shards, bits, strict=True)
+    records.shards = [{**x, "word_starts": y} for x, y in pairs]
+    batch = draw(records, np.arange(40), LENGTH, np.random.default_rng(1))
+    records.shards = shards
+    for row in range(40):
+        starts = np.unpackbits(bits[records.shard[row]])
+        first = records.starts[row] + np.arange(records.lengths[row])
+        halves = np.split(starts[first], [records.second_starts[row]])
+        found = batch["word_starts"][row].astype(int).tolist()
+        middle, end = batch["second_starts"][row], batch["lengths"][row]
+        expected = halves if batch["labels"][row] == 0 else halves[::-1]
+        assert found[1 : middle - 1] == expected[0].tolist()
+        assert found[middle : end - 1] == expected[1].tolist()
+
+
+def test_an_epoch_has_each_sequence_once_in_random_order():
+    random = np.random.default_rng(0)
+    lengths = random.integers(5, 200, 20_000)
+    plan = Plan(lengths, 200, 2048, steps_per_call=2, seed=1)
+    epochs = [
+        [plan[x + y * plan.calls_per_epoch] for x in range(plan.calls_per_epoch)]
+        for y in range(2)
+    ]
+    for calls in epochs:
+        rows = np.concatenate([x.ravel() for _, x in calls])
+        # The rest that fills no call is left out.
+        assert len(set(rows)) == len(rows) > 0.98 * len(lengths)
+        padding = sum(x.size * width for width, x in calls) / lengths[rows].sum()
+        assert padding < 1.35
+        for width, x in calls:
+            assert x.shape == (2, 2048 // width) and width in (*WIDTHS, 200)
+            assert lengths[x].max() <= width
+        # Batches of TensorFlow end with the longest sequence.
+        trimmed = sum(lengths[x].max(-1).sum() * x.shape[1] for _, x in calls)
+        assert trimmed < 1.12 * lengths[rows].sum()
+    assert not np.array_equal(epochs[0][0][1], epochs[1][0][1])
+    again = Plan(lengths, 200, 2048, steps_per_call=2, seed=1)
+    assert np.array_equal(again[7][1], plan[7][1])
+    assert not np.array_equal(Plan(lengths, 200, 2048, 2, seed=2)[0][1], plan[0][1])
+    with pytest.raises(ValueError, match="10 sequences are too few"):
+        Plan(lengths[:10], 200, 2048, steps_per_call=4)
+
+
+def items(batches, numbers):
+    return [batches[number] for number in numbers]
+
+
+def equal(first, second):
+    return all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_batches_depend_on_seed_and_number_alone(made):
+    first, again, other = (
+        PretrainingBatches(made["sop"], 256, seed, steps=8) for seed in (1, 1, 2)
+    )
+    for number in (0, 5, len(first) + 1):
+        assert equal(first[number], again[number])
+        assert not equal(first[number], other[number])
+    assert first[5]["seed"].tolist() == [[1, 5]]
+    assert first[4]["progress"].tolist() == [0.5]
+    # Several processes share the sequences of each batch.
+    whole = PretrainingBatches(made["sop"], 512, 1, hosts=2).plan[3][1]
+    parts = [PretrainingBatches(made["sop"], 512, 1, hosts=2, host=x) for x in (0, 1)]
+    assert [len(x[3]["lengths"][0]) for x in parts] == 2 * [whole.shape[1] // 2]
+
+
+def test_each_sequence_is_evaluated_once_with_the_same_masks(made):
+    records = made["sop"]
+    batches = PretrainingBatches(records, 256, training=False)
+    read = items(batches, range(len(batches)))
+    assert all(map(equal, read, items(batches, range(len(batches)))))
+    assert sum(x["weights"].sum() for x in read) == len(records)
+    tokens = sum((x["lengths"] * x["weights"]).sum() for x in read)
+    assert tokens == (records.lengths + 2).sum() + sum(
+        (x["has_order"] * x["weights"]).sum() for x in read
+    )
+
+
+# === In the model ===
+
+
+def batch_of(records, size=150, **kwargs):
+    batches = PretrainingBatches(records, size * LENGTH, **kwargs)
+    return {name: values[0] for name, values in batches[0].items()}
+
+
+def test_losses_are_those_of_the_masked_tokens_and_the_order(made):
+    pretrainer = model(layers=1)
+    masks = made["sop"].masks(mask_selection_rate=0.3)
+    step = PretrainingModel(keras.Model(pretrainer.input, pretrainer.output), masks)
+    batch = batch_of(made["sop"], 17)
+    batch["weights"][2] = 0
+    features, masked = step.masked(batch)
+    found = {x: float(y) for x, y in step(batch).items()}
+    outputs = {x: np.asarray(y, "float64") for x, y in pretrainer(features).items()}
+    weights = np.asarray(masked["mask_weights"]) * batch["weights"][:, None]
+    logs = log_softmax(outputs["mlm_logits"], axis=-1)
+    ids = np.asarray(masked["mask_ids"])
+    own = np.take_along_axis(logs, ids[..., None], -1)[..., 0]
+    assert found["mlm_logits_loss"] == pytest.approx(
+        -(own * weights).sum() / weights.sum(), abs=1e-5
+    )
+    assert found["mlm_logits_count"] == weights.sum() > 20
+    is_right = logs.argmax(-1) == ids
+    assert found["mlm_logits_accuracy"] == pytest.approx(is_right[weights > 0].mean())
+    logs = log_softmax(outputs["sop_logits"], axis=-1)
+    own = logs[np.arange(len(logs)), batch["labels"]]
+    counts = batch["weights"] * batch["has_order"]
+    assert found["sop_logits_loss"] == pytest.approx(
+        -(own * counts).sum() / counts.sum(), abs=1e-5
+    )
+    assert float(step.compute_loss(y_pred=step(batch))) == pytest.approx(
+        found["mlm_logits_loss"] + found["sop_logits_loss"]
+    )
+
+
+def test_the_masked_share_falls_with_the_progress(made):
+    masks = made["none"].masks(mask_selection_rate=(0.5, 0.1), ngram=1)
+    step = PretrainingModel(model(0, layers=1), masks)
+    batch = batch_of(made["none"])
+    for progress in (0.0, 0.5, 1.0):
+        batch["progress"] = np.float32(progress)
+        _, masked = step.masked(batch)
+        share = np.sum(masked["mask_weights"]) / (batch["lengths"] - 2).sum()
+        assert share == pytest.approx(0.5 - 0.4 * progress, abs=0.02)
+
+
+def test_masks_of_records_are_kept(made):
+    records = made["masked"]
+    features, masked = PretrainingModel(model(), None).masked(
+        batch := batch_of(records)
+    )
+    ids = np.asarray(features["token_ids"]).astype(int)
+    assert np.array_equal(ids, batch["token_ids"])
+    row, slot = np.nonzero(masked["mask_weights"])
+    ids[row, np.asarray(features["mask_positions"])[row, slot]] = np.asarray(
+        masked["mask_ids"]
+    )[row, slot]
+    plain = PretrainingRecords(write(records.folder.parent / "plain", 60, 3))
+    plain_rows = {bytes(sum(sequence(plain, x)[:2], [])) for x in range(len(plain))}
+    for row in range(len(ids)):
+        tokens = ids[row][~np.isin(ids[row], [CLS, SEP, PAD])]
+        assert bytes(tokens.tolist()) in plain_rows
