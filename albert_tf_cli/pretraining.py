@@ -133,10 +133,10 @@ def pretrain(
     if dev:
         parts["dev"] = PretrainingRecords(dev)
     model, masks = _build(args, parts["train"])
-    write = _writer(args, model, parts["train"])
+    saving = _saving(args, model, parts["train"])
     done = _train(context, args, model, masks, parts)
     if host == 0:
-        _write(context, args, model, write, parts, done)
+        _write(context, args, model, saving, parts, done)
 
 
 def _check(args):
@@ -208,13 +208,13 @@ def _build(args, records):
     return model, masks
 
 
-def _writer(args, model, records):
-    """Return the function that writes the checkpoint; raise now if it cannot."""
-    if not _HAS_TENSORFLOW:
-        from albert_tf.pretraining.model import write_weights
+def _saving(args, model, records):
+    """Return what writes the checkpoint, or raise now if it could not be written.
 
-        args.to = "weights.npz"
-        return lambda: write_weights(model, args.output)
+    `None` without TensorFlow, which the layouts need.
+    """
+    if not _HAS_TENSORFLOW:
+        return None
     from albert_tf.checkpoints.layouts import original_layout
     from albert_tf.checkpoints.saving import Saving
     from albert_tf.tokenizers import load_tokenizer
@@ -222,7 +222,7 @@ def _writer(args, model, records):
     args.to = args.to or original_layout(model.backbone.get_config()).name
     lowercase = records.manifest["settings"]["lowercase"]
     tokenizer = load_tokenizer(records.vocabulary, lowercase)
-    return Saving(model, args.output, args.to, tokenizer).write
+    return Saving(model, args.output, args.to, tokenizer)
 
 
 def _train(context, args, model, masks, parts):
@@ -253,7 +253,7 @@ def _train(context, args, model, masks, parts):
         )
 
 
-def _write(context, args, model, write, parts, done):
+def _write(context, args, model, saving, parts, done):
     """Write history.json, loss.png, the checkpoint and the model card."""
     from albert_tf.files import remove_directory, write_json
     from albert_tf.training.run_state import plot_history
@@ -264,9 +264,10 @@ def _write(context, args, model, write, parts, done):
     write_json(folder / "history.json", {**done, "settings": settings})
     metrics = ("loss", "mlm_logits_accuracy", "sop_logits_accuracy")
     plot_history(history, metrics, folder / "loss.png", done["interval"], "step")
-    # Last, because an existing preset is not overwritten.
-    write()
-    if not _HAS_TENSORFLOW:
+    if saving is None:
+        from albert_tf.pretraining.model import write_weights
+
+        write_weights(model, folder)
         common.console.print(
             f"weights.npz, history.json and loss.png are in {args.output}. The same "
             "command with TensorFlow installed writes the checkpoint.",
@@ -275,9 +276,12 @@ def _write(context, args, model, write, parts, done):
         return
     from albert_tf.model_card import write_model_card
 
+    # Last, because an existing preset is not overwritten.
+    saving.write()
     write_model_card(
         folder,
         model,
+        tokenizer=saving.tokenizer,
         start=args.checkpoint or f"{args.config} (random weights)",
         data={name: _card_row(x, history, name == "dev") for name, x in parts.items()},
     )
