@@ -140,11 +140,9 @@ class PretrainingBatches:
         self.records, self.seed, self.steps = records, seed, steps
         self.schedule = schedule
         self.hosts, self.host, self.training = hosts, host, training
-        segments = np.where(records.second_starts < records.lengths, 3, 2)
-        lengths = np.minimum(records.lengths + segments, records.sequence_length)
         self.steps_per_call = steps_per_call if training else 1
         self.plan = Plan(
-            lengths,
+            packed_lengths(records),
             records.sequence_length,
             batch_tokens,
             self.steps_per_call,
@@ -173,16 +171,39 @@ class PretrainingBatches:
         batch = draw(self.records, rows.reshape(-1), width, random)
         batch = {x: y.reshape(*rows.shape, *y.shape[1:]) for x, y in batch.items()}
         steps = call * count + np.arange(count)
-        progress = np.ones(count) if self.steps is None else steps / self.steps
-        if self.schedule is not None:
-            rates = keras.ops.convert_to_numpy(self.schedule(steps))
-            batch["learning_rate"] = rates.astype("float32")
         return {
             **batch,
             "weights": weights.astype("float32"),
-            "seed": np.stack([np.full(count, self.seed), steps], 1).astype("int32"),
-            "progress": np.minimum(progress, 1.0).astype("float32"),
+            **mask_inputs(self.seed, steps, self.steps),
+            **learning_rates(self.schedule, steps),
         }
+
+
+def packed_lengths(records: PretrainingRecords) -> np.ndarray:
+    """Return the number of tokens of each sequence with its special tokens."""
+    segments = np.where(records.second_starts < records.lengths, 3, 2)
+    return np.minimum(records.lengths + segments, records.sequence_length)
+
+
+def mask_inputs(
+    seed: int, steps: np.ndarray, total: int | None
+) -> dict[str, np.ndarray]:
+    """Return `seed` and `progress` of the masks of steps, of `total` or the last."""
+    progress = np.ones(len(steps)) if total is None else steps / total
+    return {
+        "seed": np.stack([np.full(len(steps), seed), steps], 1).astype("int32"),
+        "progress": np.minimum(progress, 1.0).astype("float32"),
+    }
+
+
+def learning_rates(
+    schedule: Callable[[np.ndarray], Any] | None, steps: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Return `learning_rate` of steps, nothing without a schedule."""
+    if schedule is None:
+        return {}
+    rates = keras.ops.convert_to_numpy(schedule(steps))
+    return {"learning_rate": rates.astype("float32")}
 
 
 def draw(
@@ -342,9 +363,8 @@ def _dataset(
     """Return a `tf.data.Dataset`, because Keras' would fix the length of the first."""
     import tensorflow as tf
 
-    spec = {
-        name: tf.TensorSpec([len(x), *[None] * (x.ndim - 1)], x.dtype)
-        for name, x in example.items()
-    }
+    spec = keras.tree.map_structure(
+        lambda x: tf.TensorSpec([len(x), *[None] * (x.ndim - 1)], x.dtype), example
+    )
     dataset = tf.data.Dataset.from_generator(items, output_signature=spec)
     return dataset.prefetch(2).apply(tf.data.experimental.assert_cardinality(count))

@@ -56,6 +56,11 @@ class PretrainingRecords:
                 f"There are no records in {path}: {MANIFEST} is missing. Make them by "
                 "`albert-tf pretrain-data`, also from TFRecords."
             )
+        if "heads" in self.manifest:
+            raise AlbertError(
+                f"{path} holds labelled texts, which `albert-tf pretrain` takes as "
+                "--labelled, and no text without labels."
+            )
         if "shards" not in self.manifest:
             raise AlbertError(
                 f"{self.folder} holds only a part of its records: `albert-tf "

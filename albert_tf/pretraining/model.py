@@ -91,17 +91,39 @@ def read_weights(folder: str | os.PathLike, num_sop_classes: int = 2) -> keras.M
     return network
 
 
+def features_of(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the inputs of the backbone for sequences with their lengths."""
+    token_ids = ops.cast(batch["token_ids"], "int32")
+    place = ops.arange(ops.shape(token_ids)[1])
+    is_token = place < batch["lengths"][:, None]
+    is_second = is_token & (place >= batch["second_starts"][:, None])
+    return {
+        "token_ids": token_ids,
+        "segment_ids": ops.cast(is_second, "int32"),
+        "padding_mask": ops.cast(is_token, "int32"),
+    }
+
+
 def backbone_of(network: keras.Model) -> AlbertBackbone:
     """Return the encoder of a network."""
     return next(x for x in network.layers if isinstance(x, AlbertBackbone))
 
 
 def weighted_losses(
-    logits: Tensor, labels: Tensor, weights: Tensor, name: str
+    logits: Tensor,
+    labels: Tensor,
+    weights: Tensor,
+    name: str,
+    guesses: Tensor | None = None,
 ) -> dict[str, Tensor]:
-    """Return the mean cross-entropy and accuracy of logits, and the sum of weights."""
+    """Return the mean cross-entropy and accuracy of logits, and the sum of weights.
+
+    With `guesses`, the number of classes to choose from, a uniform guess has loss 1.
+    """
     logits = ops.cast(logits, "float32")
     losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    if guesses is not None:
+        losses /= ops.log(ops.cast(guesses, "float32"))
     is_right = ops.cast(ops.argmax(logits, axis=-1) == labels, "float32")
     total = ops.maximum(ops.sum(weights), 1e-6)
     return {
@@ -136,10 +158,9 @@ class StepModel(keras.Model):
         return sum(rate * y_pred[f"{x}_loss"] for x, rate in self.heads.items())
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        for head in self.heads:
-            for kind in ("loss", "accuracy"):
-                mean = self.means[f"{head}_{kind}"]
-                mean.update_state(y_pred[f"{head}_{kind}"], y_pred[f"{head}_count"])
+        for name, mean in self.means.items():
+            head, _, _ = name.rpartition("_")
+            mean.update_state(y_pred[name], y_pred[f"{head}_count"])
         return self.get_metrics_result()
 
     def train_step(self, *args: Any) -> Any:
@@ -211,8 +232,13 @@ class PretrainingModel(StepModel):
         google-research/albert `run_pretraining.py`.
     """
 
-    def __init__(self, network: keras.Model, masks: WholeWordMaskGenerator | None):
-        super().__init__(dict.fromkeys(network.output, 1.0))
+    def __init__(
+        self,
+        network: keras.Model,
+        masks: WholeWordMaskGenerator | None,
+        heads: dict[str, float] | None = None,
+    ):
+        super().__init__(heads or dict.fromkeys(network.output, 1.0))
         self.network, self.masks = network, masks
         # Keras would build them by calling the model with a whole item.
         for layer in (self, masks):
@@ -222,32 +248,37 @@ class PretrainingModel(StepModel):
     def call(self, batch: dict[str, Tensor], training: bool = False) -> Any:
         features, labels = self.masked(batch)
         outputs = self.network(features, training=training)
-        weights = labels["mask_weights"] * batch["weights"][:, None]
-        found = weighted_losses(
-            outputs["mlm_logits"], labels["mask_ids"], weights, "mlm_logits"
-        )
-        if "sop_logits" in outputs:
-            weights = batch["has_order"] * batch["weights"]
+        return self.text_losses(outputs, labels, batch)
+
+    def text_losses(
+        self,
+        outputs: dict[str, Tensor],
+        labels: dict[str, Tensor],
+        batch: dict[str, Tensor],
+        guesses: dict[str, int] | None = None,
+    ) -> dict[str, Tensor]:
+        """Return the losses of masked words and sentence order; see `weighted_losses`.
+
+        `guesses` are numbers by head.
+        """
+        truth = {
+            "mlm_logits": (labels["mask_ids"], labels["mask_weights"]),
+            "sop_logits": (batch["labels"], batch["has_order"]),
+        }
+        found: dict[str, Tensor] = {}
+        for head, logits in outputs.items():
+            y, weights = truth[head]
+            rows = ops.reshape(batch["weights"], (-1, *[1] * (len(y.shape) - 1)))
             found |= weighted_losses(
-                outputs["sop_logits"], batch["labels"], weights, "sop_logits"
+                logits, y, weights * rows, head, (guesses or {}).get(head)
             )
         return found
 
     def masked(self, batch: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict]:
         """Return the inputs of the network, and `mask_ids` and `mask_weights`."""
-        token_ids = ops.cast(batch["token_ids"], "int32")
-        width = ops.shape(token_ids)[1]
-        place = ops.arange(width)
-        is_token = place < batch["lengths"][:, None]
-        features = {
-            "token_ids": token_ids,
-            "segment_ids": ops.cast(
-                is_token & (place >= batch["second_starts"][:, None]), "int32"
-            ),
-            "padding_mask": ops.cast(is_token, "int32"),
-        }
+        features = features_of(batch)
         found = {x: batch[x] for x in MASKS} if self.masks is None else self.draw(batch)
-        features["token_ids"] = found.pop("token_ids", token_ids)
+        features["token_ids"] = found.pop("token_ids", features["token_ids"])
         features["mask_positions"] = found.pop("mask_positions")
         return features, found
 

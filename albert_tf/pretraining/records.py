@@ -7,6 +7,7 @@ of `.npy` files, which are memory-mapped. It gets its final name when it is comp
 import json
 import pathlib
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,15 @@ MASKS = {
     "mask_positions": "masks",  # uint16, in the sequence with its special tokens
     "mask_ids": "masks",  # as token_ids
 }
+# Arrays of labelled texts by task. A shard of such texts has one of them, `token_ids`
+# with special tokens, `lengths` and `second_starts`.
+TARGETS = {
+    "text-classification": "classes",  # uint16, number in the classes of its head
+    "regression": "scores",  # float32
+    "token-classification": "tags",  # int16, number in the tags of its head, or -1
+    "question-answering": "spans",  # uint16 [sequences, 2], first and last token
+}
+_TARGET_LENGTHS = {**dict.fromkeys(TARGETS.values(), "sequences"), "tags": "tokens"}
 
 
 def token_dtype(vocabulary_size: int) -> str:
@@ -54,7 +64,8 @@ def write_shard(folder: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
 
     `word_starts` are bool [tokens], and written as bits.
     """
-    arrays = {**arrays, "word_starts": np.packbits(arrays["word_starts"])}
+    if "word_starts" in arrays:
+        arrays = {**arrays, "word_starts": np.packbits(arrays["word_starts"])}
     with complete_directory(folder) as temporary:
         for name, values in arrays.items():
             np.save(temporary / f"{name}.npy", values, allow_pickle=False)
@@ -62,8 +73,13 @@ def write_shard(folder: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
         write_json(temporary / CHECKSUMS, sums)
 
 
-def read_shard(folder: pathlib.Path) -> dict[str, np.ndarray]:
-    """Return the memory-mapped arrays of a shard; raise if it is damaged."""
+def read_shard(
+    folder: pathlib.Path, needed: Iterable[str] = ARRAYS
+) -> dict[str, np.ndarray]:
+    """Return the memory-mapped arrays of a shard; raise if it is damaged.
+
+    `needed` are names of arrays without which it is.
+    """
     try:
         sums = json.loads((folder / CHECKSUMS).read_text("utf-8"))
         arrays = {
@@ -78,8 +94,8 @@ def read_shard(folder: pathlib.Path) -> dict[str, np.ndarray]:
             "bytes": -(-tokens // 8),
             "masks": int(np.sum(arrays.get("mask_counts", 0), dtype="int64")),
         }
-        kinds = {**ARRAYS, **LABELS, **MASKS}
-        is_whole &= {*ARRAYS} <= {*arrays}
+        kinds = {**ARRAYS, **LABELS, **MASKS, **_TARGET_LENGTHS}
+        is_whole &= {*needed} <= {*arrays}
         is_whole &= all(len(y) == counts[kinds[x]] for x, y in arrays.items())
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         is_whole = False

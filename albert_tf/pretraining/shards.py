@@ -7,7 +7,7 @@ import json
 import os
 import pathlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from albert_tf.files import file_digest
 from albert_tf.layers.whole_word_mask_generator import check_has_mask
 from albert_tf.pretraining.records import (
+    ARRAYS,
     ORDERS,
     read_shard,
     token_dtype,
@@ -203,14 +204,17 @@ def load_tokens(vocabulary: str, lowercase: bool) -> tuple[Any, dict[str, int]]:
 
 
 def complete_shard(
-    folder: pathlib.Path, make: Callable[[], dict[str, np.ndarray]]
+    folder: pathlib.Path,
+    make: Callable[[], dict[str, np.ndarray]],
+    needed: Iterable[str] = ARRAYS,
 ) -> list[dict[str, Any]]:
     """Write the arrays that `make` returns, unless the shard is complete.
 
-    Returns its entry in the manifest, none for a shard without sequences.
+    Returns its entry in the manifest, none for a shard without sequences. `needed` are
+    the names of its arrays.
     """
     try:
-        arrays = read_shard(folder)
+        arrays = read_shard(folder, needed)
     except AlbertError:
         arrays = make()
         if not len(arrays["lengths"]):

@@ -117,18 +117,9 @@ def pretrain(
         check_same_tokens(dev, records)
     if masks is None and not records.is_masked:
         masks = records.masks()
-    optimizer: Any = model.optimizer
-    if learning_rate is not None:
-        # A variable, which each step sets.
-        config = {**optimizer.get_config(), "learning_rate": learning_rate}
-        optimizer = type(optimizer).from_config(config)
     identity = {
-        "model": _config(model),
-        "optimizer": keras.saving.serialize_keras_object(model.optimizer),
+        **model_identity(model, records, masks),
         "learning_rate": learning_rate,
-        "masks": masks and masks.get_config(),
-        # The names contain a hash of the text.
-        "records": {x["name"]: x["sequences"] for x in records.manifest["shards"]},
         "steps": steps,
         "minutes": minutes,
         "warmup_share": warmup_share,
@@ -147,17 +138,14 @@ def pretrain(
     )
 
     def training_batches(steps: int) -> PretrainingBatches:
-        schedule = None
-        if learning_rate is not None:
-            warmup = int(steps * warmup_share)
-            schedule = WarmupLinearDecay(learning_rate, steps, warmup)
+        schedule = linear_schedule(learning_rate, steps, warmup_share)
         return batches(
             records, steps_per_call=steps_per_call, steps=steps, schedule=schedule
         )
 
     return train(
         step_model,
-        optimizer,
+        settable_optimizer(model.optimizer, learning_rate),
         training_batches,
         pathlib.Path(output) / BACKUP,
         without_names(identity),
@@ -171,6 +159,38 @@ def pretrain(
         progress=progress,
         writes=host == 0,
     )
+
+
+def model_identity(
+    model: keras.Model,
+    records: PretrainingRecords,
+    masks: WholeWordMaskGenerator | None,
+) -> dict[str, Any]:
+    """Return what a resumed training must have in common with the first."""
+    return {
+        "model": _config(model),
+        "optimizer": keras.saving.serialize_keras_object(model.optimizer),
+        "masks": masks and masks.get_config(),
+        # The names contain a hash of the text.
+        "records": {x["name"]: x["sequences"] for x in records.manifest["shards"]},
+    }
+
+
+def settable_optimizer(optimizer: Any, learning_rate: float | None) -> Any:
+    """Return an optimizer whose learning rate is a variable, which each step sets."""
+    if learning_rate is None:
+        return optimizer
+    config = {**optimizer.get_config(), "learning_rate": learning_rate}
+    return type(optimizer).from_config(config)
+
+
+def linear_schedule(
+    learning_rate: float | None, steps: int, warmup_share: float
+) -> WarmupLinearDecay | None:
+    """Return the warm-up and decay of a training; `None` without a rate."""
+    if learning_rate is None:
+        return None
+    return WarmupLinearDecay(learning_rate, steps, int(steps * warmup_share))
 
 
 def train(
