@@ -75,13 +75,14 @@ class Plan:
 
     def _epoch(self, number: int) -> list[tuple[int, np.ndarray]]:
         random = np.random.default_rng((self.seed, number))
-        drawn = np.arange(len(self.lengths))
-        if self.weights is not None:
-            counts = np.floor(self.weights + random.random(len(drawn)))
-            drawn = np.repeat(drawn, counts.astype("int64"))
         calls, rest = [], np.empty(0, "int64")
         for bucket, width in enumerate(self.widths):
-            own = random.permutation(drawn[self.buckets[drawn] == bucket])
+            own = random.permutation(np.flatnonzero(self.buckets == bucket))
+            if self.weights is not None:
+                # The sum of the weights, so that every epoch has as many calls.
+                ends = np.floor(np.cumsum(self.weights[own]) + 1e-6)
+                counts = np.diff(ends, prepend=0).astype("int64")
+                own = random.permutation(np.repeat(own, counts))
             steps, size = self.shapes[bucket]
             window = np.arange(len(own)) // (size * SORTED_BATCHES)
             own = own[np.lexsort((self.lengths[own], window))]
