@@ -31,6 +31,12 @@ _FILE_SUFFIXES = (
 BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
 
 
+def read_releases() -> dict[str, dict[str, Any]]:
+    """Return the table of released checkpoints by name, without importing Keras."""
+    file = pathlib.Path(__file__).parent / "checkpoints" / "releases.json"
+    return json.loads(file.read_text("utf-8"))["releases"]
+
+
 def find_bundled(name: str | os.PathLike) -> pathlib.Path | None:
     """Return the directory of a checkpoint that comes with the package, by its name.
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from albert_tf.files import read_releases
 from albert_tf_cli import common, options
 from albert_tf_cli.options import data_option, model_option, output_option
 from albert_tf_cli.streaming import file_blocks
@@ -268,7 +269,7 @@ def download(
       albert-tf download albert_tiny_zh
     """
     if name is None:
-        print(*common.releases(), sep="\n")
+        print(*read_releases(), sep="\n")
         return
     if not os.path.exists(name):
         common.check_checkpoint(name)

@@ -2,7 +2,6 @@
 
 import contextlib
 import difflib
-import importlib.resources
 import json
 import pathlib
 import re
@@ -19,7 +18,7 @@ from rich.progress import DownloadColumn, Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
-from albert_tf.files import BACKUP, BUNDLED, find_bundled
+from albert_tf.files import BACKUP, BUNDLED, find_bundled, read_releases
 from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 # Control characters but tab and line feed, those that reverse text, and the halves of
@@ -65,15 +64,9 @@ def state_folder(output: str | pathlib.Path) -> pathlib.Path:
     return pathlib.Path(output) / BACKUP
 
 
-def releases() -> dict[str, dict]:
-    """Read the table of releases without importing TensorFlow."""
-    file = importlib.resources.files("albert_tf") / "checkpoints" / "releases.json"
-    return json.loads(file.read_text("utf-8"))["releases"]
-
-
 def complete_checkpoint(incomplete: str) -> list[str]:
     """Return the names of checkpoints that begin so; a shell completes files."""
-    return [x for x in (*BUNDLED, *releases()) if x.startswith(incomplete)]
+    return [x for x in (*BUNDLED, *read_releases()) if x.startswith(incomplete)]
 
 
 def check_checkpoint(name: str) -> None:
@@ -87,9 +80,14 @@ def check_checkpoint(name: str) -> None:
             "resume it."
         )
     is_file = path.exists() or pathlib.Path(f"{name}.index").is_file()
-    if is_file or name.startswith("hf://") or name in releases() or find_bundled(name):
+    if (
+        is_file
+        or name.startswith("hf://")
+        or name in read_releases()
+        or find_bundled(name)
+    ):
         return
-    similar = difflib.get_close_matches(name, [*releases(), *BUNDLED], 1)
+    similar = difflib.get_close_matches(name, [*read_releases(), *BUNDLED], 1)
     hint = f" Did you mean {similar[0]}?" if similar else ""
     raise FileNotFoundError(
         f"There is no checkpoint at {name}: it is not a directory, a file or the name "

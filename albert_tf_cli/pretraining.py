@@ -267,7 +267,7 @@ def _write(context, args, model, saving, parts, done):
     if saving is None:
         from albert_tf.pretraining.model import write_weights
 
-        write_weights(model, folder)
+        write_weights(model, folder / "weights.npz")
         common.console.print(
             f"weights.npz, history.json and loss.png are in {args.output}. The same "
             "command with TensorFlow installed writes the checkpoint.",
@@ -278,6 +278,7 @@ def _write(context, args, model, saving, parts, done):
 
     # Last, because an existing preset is not overwritten.
     saving.write()
+    (folder / "weights.npz").unlink(missing_ok=True)
     write_model_card(
         folder,
         model,

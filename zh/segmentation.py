@@ -13,9 +13,9 @@ from typing import Any
 import jieba
 
 from albert_tf.data.reading import stream_lines
-from albert_tf.preprocessing.words import checked_words
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
+from albert_tf_lite.words import checked_words
 
 # jieba logs the loading of its dictionary to standard error.
 jieba.setLogLevel(logging.WARNING)

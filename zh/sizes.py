@@ -1,6 +1,8 @@
 """The sizes of the Chinese releases, as arguments of `AlbertBackbone`."""
 
-from albert_tf.checkpoints import RELEASES
+from albert_tf.files import read_releases
+
+_TABLE = read_releases()
 
 _RELEASED = (
     *("albert_tiny_zh", "albert_base_zh", "albert_large_zh"),
@@ -8,8 +10,8 @@ _RELEASED = (
 )
 
 SIZES = {
-    **{name: RELEASES[name].arguments for name in _RELEASED},
-    "albert_xlarge_zh": RELEASES["albert_xlarge_zh_183k"].arguments,
+    **{name: _TABLE[name]["arguments"] for name in _RELEASED},
+    "albert_xlarge_zh": _TABLE["albert_xlarge_zh_183k"]["arguments"],
     # Ours: `examples/albert_micro_zh`, 2.0 M parameters.
     "albert_micro_zh": {
         "vocabulary_size": 4607,
@@ -25,7 +27,7 @@ SIZES = {
     },
     # Configured by its authors, never released.
     "albert_xxlarge_zh": {
-        **RELEASES["albert_xlarge_zh_183k"].arguments,
+        **_TABLE["albert_xlarge_zh_183k"]["arguments"],
         "num_layers": 12,
         "num_heads": 64,
         "hidden_dim": 4096,

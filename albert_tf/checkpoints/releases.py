@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-import json
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import file_config
 from albert_tf.checkpoints.layouts import LAYOUTS
-from albert_tf.files import file_digest
+from albert_tf.files import file_digest, read_releases
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +41,7 @@ class Release:
         return file_config(layout, {**defaults, **layout.fixed, **self.arguments})
 
 
-_TABLE = json.loads(
-    pathlib.Path(__file__).with_name("releases.json").read_text("utf-8")
-)
-RELEASES = {name: Release(name, **x) for name, x in _TABLE["releases"].items()}
+RELEASES = {name: Release(name, **x) for name, x in read_releases().items()}
 
 
 def find_release(index: pathlib.Path) -> Release | None:

@@ -18,8 +18,8 @@ from albert_tf.preprocessing.text_preprocessors import (
     in_batch,
 )
 from albert_tf.preprocessing.texts import Texts, as_segments
-from albert_tf.preprocessing.words import tokens_that_begin_words
 from albert_tf.tokenizers.text_tokenizer import join_parts
+from albert_tf_lite.words import tokens_that_begin_words
 
 # Numbers of predictions are rounded up, because JAX compiles each shape.
 PREDICTIONS_STEP = 8

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import pathlib
 from typing import Any
 
 import keras
@@ -11,12 +10,11 @@ import numpy as np
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.files import complete_file, write_json
+from albert_tf.files import complete_file
 from albert_tf.layers import MaskedLMHead, WholeWordMaskGenerator
 from albert_tf.layers.common import Tensor, at_least_float32, dense
 from albert_tf_lite.errors import AlbertError
 
-WEIGHTS = "weights.npz"
 MASKS = ("mask_positions", "mask_ids", "mask_weights")
 # Predictions per sequence beyond a quarter more than the rate: short sequences would
 # else never mask a long word.
@@ -51,40 +49,38 @@ def build_network(backbone: AlbertBackbone, num_sop_classes: int = 2) -> keras.M
     return keras.Model({**backbone.input, "mask_positions": positions}, outputs)
 
 
-def write_weights(network: keras.Model, folder: str | os.PathLike) -> None:
-    """Write `weights.npz`, by the paths of the variables, and the sizes `config.json`.
+def write_weights(network: keras.Model, path: str | os.PathLike) -> None:
+    """Write the weights of a network by their paths, and its sizes, to a `.npz` file.
 
     Args:
         network: the result of `build_network`.
-        folder: string, the directory.
+        path: string, the file.
     """
-    folder = pathlib.Path(folder)
-    write_json(folder / "config.json", backbone_of(network).get_config())
+    config = json.dumps(backbone_of(network).get_config())
     arrays = {x.path: ops.convert_to_numpy(x) for x in network.weights}
-    with complete_file(folder / WEIGHTS) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **arrays)
+    with complete_file(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, config=config, **arrays)
 
 
-def read_weights(folder: str | os.PathLike, num_sop_classes: int = 2) -> keras.Model:
-    """Return the network whose weights are in a directory of `write_weights`.
+def read_weights(path: str | os.PathLike, num_sop_classes: int = 2) -> keras.Model:
+    """Return the network in a file of `write_weights`.
 
     Args:
-        folder: string, the directory.
+        path: string, the file.
         num_sop_classes: as for `build_network`.
 
     Raises:
         AlbertError: if a weight is missing or has another shape.
     """
-    folder = pathlib.Path(folder)
-    config = json.loads((folder / "config.json").read_text("utf-8"))
-    network = build_network(AlbertBackbone.from_config(config), num_sop_classes)
-    with np.load(folder / WEIGHTS, allow_pickle=False) as arrays:
+    with np.load(path, allow_pickle=False) as arrays:
+        config = json.loads(str(arrays["config"]))
+        network = build_network(AlbertBackbone.from_config(config), num_sop_classes)
         shapes = {x: arrays[x].shape for x in arrays.files}
         wrong = [x.path for x in network.weights if shapes.get(x.path) != x.shape]
         if wrong:
             raise AlbertError(
-                f"{folder / WEIGHTS} does not have the weights of the network: "
-                f"{wrong[:3]}. Copy both files of one training."
+                f"{path} does not have the weights of the network: {wrong[:3]}. Copy "
+                "it again, or choose the file of another training."
             )
         for weight in network.weights:
             weight.assign(arrays[weight.path].astype("float32"))

@@ -36,7 +36,7 @@ def tokenize_documents(
     is divided between two words.
     """
     # It needs TensorFlow, which readers of records may lack.
-    from albert_tf.preprocessing.words import tokens_that_begin_words
+    from albert_tf_lite.words import tokens_that_begin_words
 
     if split_sentences is not None:
         documents = [

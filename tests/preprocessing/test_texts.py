@@ -22,8 +22,8 @@ from albert_tf.preprocessing.texts import (
     split_off,
     texts_in_memory,
 )
-from albert_tf.preprocessing.words import word_boundaries
 from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf_lite.words import word_boundaries
 
 TEXTS = ["很好", "", "a😀"]
 BYTES = [text.encode() for text in TEXTS]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zh
-from albert_tf.preprocessing.words import word_boundaries
+from albert_tf_lite.words import word_boundaries
 
 ROOT = pathlib.Path(__file__).parents[2]
 

@@ -1,4 +1,4 @@
-"""Words of a segmenter: the tokens that begin them, and labels of those within."""
+"""Words of a segmenter, and the tokens that begin them."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
