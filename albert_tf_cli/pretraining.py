@@ -1,5 +1,6 @@
 """The command `albert-tf pretrain`."""
 
+import functools
 import importlib.util
 import json
 import pathlib
@@ -31,6 +32,13 @@ def pretrain(
     data: Annotated[str, data_option("Directory of records from `pretrain-data`.")],
     output: Annotated[str, directory_option("Directory for the checkpoint.")],
     dev: Annotated[str | None, data_option("Records to evaluate on.")] = None,
+    labelled: Annotated[
+        str | None,
+        data_option(
+            "Labelled records from `pretrain-data`, for a second stage with a head "
+            "for each kind of label. Text of --data joins each batch."
+        ),
+    ] = None,
     config: Annotated[
         str | None, model_option("A size such as albert_tiny_zh, or a config file.")
     ] = None,
@@ -108,11 +116,13 @@ def pretrain(
     Starts from random weights (--config) or from a checkpoint (--checkpoint). Writes
     the checkpoint, history.json and loss.png to --output. The same command resumes
     after an interruption: Ctrl-C and SIGTERM save the state, which is also saved every
-    three minutes.
+    three minutes. With --labelled also the heads, heads.npz and heads.json.
 
     \b
-    Example:
+    Examples:
       albert-tf pretrain --data records --config albert_tiny_zh --output my_albert
+      albert-tf pretrain --labelled labelled --data records --checkpoint my_albert \\
+          --output my_heads --optimizer adamw --learning-rate 0.0008
     """
     args = types.SimpleNamespace(**context.params)
     args.mask_selection_rate = _rate(mask_selection_rate)
@@ -132,6 +142,12 @@ def pretrain(
     common.console.print(f"{len(parts['train']):,} sequences in {data}", soft_wrap=True)
     if dev:
         parts["dev"] = PretrainingRecords(dev)
+    if labelled:
+        from albert_tf.pretraining.labelled import LabelledRecords
+
+        parts["labelled"] = LabelledRecords(labelled)
+        count = f"{len(parts['labelled']):,} labelled texts in {labelled}"
+        common.console.print(count, soft_wrap=True)
     model, masks = _build(args, parts["train"])
     saving = _saving(args, model, parts["train"])
     done = _train(context, args, model, masks, parts)
@@ -150,7 +166,12 @@ def _check(args):
         raise AlbertError("Give --steps or --minutes, not both.")
     if args.checkpoint is not None:
         common.check_checkpoint(args.checkpoint)
-    for path in filter(None, (args.data, args.dev)):
+    if args.labelled and (args.dev or args.hosts > 1):
+        raise AlbertError(
+            "--labelled trains on one host and without --dev. Leave out --dev, "
+            "--coordinator, --hosts and --host."
+        )
+    for path in filter(None, (args.data, args.dev, args.labelled)):
         if not pathlib.Path(path).is_dir():
             raise FileNotFoundError(f"There are no records in {path}.")
     is_unfinished = common.state_folder(args.output).exists()
@@ -226,14 +247,21 @@ def _saving(args, model, records):
 
 
 def _train(context, args, model, masks, parts):
+    from albert_tf.pretraining.labelled import pretrain_labelled
     from albert_tf.pretraining.training import pretrain
     from albert_tf.training.run_state import data_digest
 
+    if args.labelled:
+        train = functools.partial(pretrain_labelled, model, parts["labelled"])
+    else:
+        dev = parts.get("dev")
+        train = functools.partial(
+            pretrain, model, dev=dev, hosts=args.hosts, host=args.host
+        )
     is_new = args.checkpoint is None
     start = None if is_new else data_digest(model.get_weights())
     with common.interruptible(context) as progress:
-        return pretrain(
-            model,
+        return train(
             parts["train"],
             args.output,
             args.steps,
@@ -241,14 +269,11 @@ def _train(context, args, model, masks, parts):
             masks=masks,
             seed=args.seed,
             interval=args.interval,
-            dev=parts.get("dev"),
             settings={"checkpoint": start},
             minutes=args.minutes,
             learning_rate=args.learning_rate,
             warmup_share=args.warmup,
             steps_per_call=args.steps_per_call,
-            hosts=args.hosts,
-            host=args.host,
             **progress,
         )
 
@@ -262,7 +287,8 @@ def _write(context, args, model, saving, parts, done):
     settings = {**context.params, "to": args.to}
     del settings["output"]
     write_json(folder / "history.json", {**done, "settings": settings})
-    metrics = ("loss", "mlm_logits_accuracy", "sop_logits_accuracy")
+    metrics = ["loss", "mlm_logits_accuracy", "sop_logits_accuracy"]
+    metrics += ["classes_accuracy", "tags_accuracy", "spans_accuracy", "pairs_accuracy"]
     plot_history(history, metrics, folder / "loss.png", done["interval"], "step")
     if saving is None:
         from albert_tf.pretraining.model import write_weights

@@ -29,18 +29,31 @@ MarkedLabels = Annotated[
 
 # Options that apply to TFRecords.
 _CONVERSION = {"--input", "--vocab", "--output", "--order", "--cased"}
+# Options that apply to labelled files.
+_LABELLED = {"--labelled", "--vocab", "--output", "--sequence-length", "--cased"}
+_LABELLED |= {"--encoding"}
 
 
 def pretrain_data(
     context: typer.Context,
+    *,
     files: Annotated[
-        list[str],
+        list[str] | None,
         data_option(
             "Text file or pattern such as 'corpus/*.txt'; may be repeated. Also .gz, "
             ".zst, JSON lines (.jsonl), and TFRecords of albert_zh and others.",
             "--input",
         ),
-    ],
+    ] = None,
+    labelled: Annotated[
+        list[str] | None,
+        data_option(
+            "Labelled file and the head that learns it, as NAME:TASK=FILE, instead of "
+            "--input; may be repeated, also with the same NAME. TASK is "
+            "text-classification, regression, token-classification or "
+            "question-answering."
+        ),
+    ] = None,
     vocab: Annotated[str, data_option("A vocab.txt or SentencePiece model.")],
     output: Annotated[str, directory_option("Directory for the records.")],
     sequence_length: Annotated[int, output_option("Tokens per sequence.")] = 512,
@@ -81,19 +94,40 @@ def pretrain_data(
 
     The records depend on the seed, not on the number of workers. The same command
     resumes after an interruption. TFRecords of google-research/albert, albert_zh and
-    earlier versions are converted with their labels and masks.
+    earlier versions are converted with their labels and masks. Labelled files make
+    records of their own, for `pretrain --labelled`.
 
     \b
-    Example:
+    Examples:
       albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt \\
           --output records
+      albert-tf pretrain-data --labelled sentiment:text-classification=reviews.tsv \\
+          --labelled entities:token-classification=names.txt --vocab vocab.txt \\
+          --output labelled
     """
+    if bool(files) == bool(labelled):
+        raise AlbertError("Give --input for text, or --labelled for labelled files.")
     common.import_tensorflow()
     import zh
-    from albert_tf.pretraining import PretrainingData, make_pretraining_data
+    from albert_tf.pretraining import (
+        PretrainingData,
+        make_labelled_data,
+        make_pretraining_data,
+    )
     from albert_tf.pretraining.tfrecords import convert_records, find_tfrecords
 
-    if find_tfrecords(files):
+    if labelled:
+        if given := _given(context) - _LABELLED:
+            raise AlbertError(
+                f"{', '.join(sorted(given))}: only for text without labels. Leave it "
+                "out."
+            )
+        make = functools.partial(
+            make_labelled_data,
+            *([_labelled_set(x, encoding) for x in labelled], output, vocab),
+            *(sequence_length, None, not cased),
+        )
+    elif find_tfrecords(files):
         if given := _given(context) - _CONVERSION:
             raise AlbertError(
                 f"{', '.join(sorted(given))}: only for text, but {files[0]} has "
@@ -127,8 +161,30 @@ def pretrain_data(
     common.print_summary(manifest["counts"])
     for warning in manifest["warnings"]:
         common.console.print(f"Warning: {warning}", soft_wrap=True)
+    for name, head in manifest.get("heads", {}).items():
+        labels = f": {', '.join(head['labels'])}" if head["labels"] else ""
+        common.console.print(f"{name} ({head['task']}){labels}", soft_wrap=True)
     count = len(manifest["shards"])
     common.console.print(f"Shards of records in {output}: {count}", soft_wrap=True)
+
+
+def _labelled_set(text: str, encoding: str | None) -> Any:
+    """Read the file of NAME:TASK=FILE as a `LabelledSet`."""
+    from albert_tf.pretraining import LabelledSet
+    from albert_tf.pretraining.records import TARGETS
+    from albert_tf_cli.tasks import Columns, task_named
+
+    head, colon, rest = text.partition(":")
+    task, equals, file = rest.partition("=")
+    if not (head and colon and equals and file) or task not in TARGETS:
+        raise AlbertError(
+            "--labelled must be NAME:TASK=FILE, such as "
+            "sentiment:text-classification=reviews.tsv, and TASK one of "
+            f"{', '.join(TARGETS)}. Received: {text}"
+        )
+    found = task_named(task).read(file, Columns(encoding=encoding))
+    labels = found.arguments.get("labels")
+    return LabelledSet(file, head, task, found.x, found.y, labels)
 
 
 def _given(context: typer.Context) -> set[str]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,7 @@ def make_labelled_data(
     sequence_length: int = 512,
     pairs: tuple[Sequence[str], Sequence[str]] | None = None,
     lowercase: bool = True,
+    progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Write the records of labelled texts: flat arrays of token ids and labels.
 
@@ -118,6 +119,7 @@ def make_labelled_data(
         pairs: optional tuple of two lists of texts. Texts at the same place are
             similar, and their vectors shall attract each other.
         lowercase: bool. Lower-case the texts.
+        progress: optional callable that receives the sets done and their total.
 
     Returns:
         The manifest, a dict as that of `make_pretraining_data`; also `heads`, by name
@@ -179,6 +181,8 @@ def make_labelled_data(
         for i, (digest, (_, make, entry)) in enumerate(zip(digests, jobs, strict=True)):
             folder = output / f"pretrain-{i:05d}-00-{digest}"
             shards += [x | entry for x in complete_shard(folder, make, PACKED)]
+            if progress is not None:
+                progress(i + 1, len(jobs))
         counts = {"heads": len(heads), "sets": len(sets)}
         return publish(output, header, shards, counts)
 

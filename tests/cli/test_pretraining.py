@@ -13,6 +13,7 @@ import albert_tf
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.saving import Saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
+from albert_tf.pretraining import read_heads
 from albert_tf_cli import common
 
 # Traced steps are faster than eager ones from some ten on.
@@ -126,3 +127,48 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
     assert len(history["history"]["loss"]) == 2
     out = refused(*options(records, tmp_path / "out", **changes, **{"steps": 8}))
     assert "holds a finished training" in out and "--checkpoint" in out
+
+
+@pytest.mark.slow
+def test_a_stage_on_labelled_files(folder, records, tmp_path):
+    for name, rows in (
+        ("a", ["好评\t天气很好", "差评\t明天下雨"] * 20),
+        ("b", ["差评\t可能下雨", "好评\t公园很好"] * 20),
+    ):
+        lines = ["label\ttext", *rows]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(lines), "utf-8")
+    (tmp_path / "c.txt").write_text("我 O\n去 O\n公 B-LOC\n园 I-LOC\n\n" * 20, "utf-8")
+    vocabulary = ("--vocab", folder / "vocab.txt", "--sequence-length", 32)
+    files = [f"sentiment:text-classification={tmp_path / x}.tsv" for x in "ab"]
+    files.append(f"places:token-classification={tmp_path / 'c.txt'}")
+    labelled = [part for file in files for part in ("--labelled", file)]
+    command = ("pretrain-data", *labelled, *vocabulary, "--output", tmp_path / "data")
+    out = printed(*command)
+    assert "sentiment (text-classification): 好评, 差评" in out
+    assert "places (token-classification): LOC" in out and "sets 3" in out
+    changes = {"config": folder / "config.json", "labelled": tmp_path / "data"}
+    command = options(records, tmp_path / "out", **changes)
+    assert "100 labelled texts in" in printed(*command)
+    heads = read_heads(tmp_path / "out")
+    assert heads["sentiment"]["labels"] == ["好评", "差评"]
+    assert heads["places"]["kernel"].shape == (12, 3)
+    assert AlbertPretrainer.from_checkpoint(tmp_path / "out").backbone.num_layers == 1
+    history = json.loads((tmp_path / "out" / "history.json").read_text())["history"]
+    assert len(history["tags_loss"]) == 2
+
+
+def test_labelled_files_and_options_that_do_not_fit(records, tmp_path):
+    rest = ("--vocab", records / "vocab.txt", "--output", tmp_path / "x")
+    assert "Give --input for text, or --labelled" in refused("pretrain-data", *rest)
+    for name in ("a=b.tsv", "a:multi-label=b.tsv", "a:regression="):
+        error = refused("pretrain-data", "--labelled", name, *rest)
+        assert "must be NAME:TASK=FILE" in error and f"Received: {name}" in error
+    command = ("pretrain-data", "--labelled", "a:regression=b.tsv", *rest)
+    assert "--order: only for text without labels" in refused(
+        *command, "--order", "sop"
+    )
+    changes = {"config": "albert_tiny_zh", "labelled": records}
+    command = options(records, tmp_path / "out", **changes)
+    assert "holds text without labels" in refused(*command)
+    error = refused(*options(records, tmp_path / "out", **changes, dev=records))
+    assert "--labelled trains on one host and without --dev" in error
