@@ -121,8 +121,8 @@ def pretrain(
     \b
     Examples:
       albert-tf pretrain --data records --config albert_tiny_zh --output my_albert
-      albert-tf pretrain --labelled labelled --data records --checkpoint my_albert \\
-          --output my_heads --optimizer adamw --learning-rate 0.0008
+      albert-tf pretrain --labelled labelled --data records --output my_heads \\
+          --checkpoint my_albert --optimizer adamw --learning-rate 0.0008
     """
     args = types.SimpleNamespace(**context.params)
     args.mask_selection_rate = _rate(mask_selection_rate)

@@ -101,9 +101,9 @@ def pretrain_data(
     Examples:
       albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt \\
           --output records
-      albert-tf pretrain-data --labelled sentiment:text-classification=reviews.tsv \\
-          --labelled entities:token-classification=names.txt --vocab vocab.txt \\
-          --output labelled
+      albert-tf pretrain-data --vocab vocab.txt --output labelled \\
+          --labelled sentiment:text-classification=reviews.tsv \\
+          --labelled entities:token-classification=names.txt
     """
     if bool(files) == bool(labelled):
         raise AlbertError("Give --input for text, or --labelled for labelled files.")

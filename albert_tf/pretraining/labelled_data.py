@@ -247,7 +247,10 @@ class _Packer:
     def __init__(self, tokenizer, sequence_length):
         from albert_tf.backbone import AlbertBackbone
 
-        self.tokenizer, self.sequence_length = tokenizer, sequence_length
+        # Traced once per class.
+        self.preprocessor = functools.cache(
+            lambda cls: cls.preprocessor_cls(tokenizer, sequence_length=sequence_length)
+        )
         self.dtype = token_dtype(tokenizer.vocabulary_size())
         # Its weights are not used.
         sizes = {"num_layers": 1, "num_heads": 1, "embedding_dim": 1}
@@ -299,11 +302,6 @@ class _Packer:
         texts = [text for both in zip(first, second, strict=True) for text in both]
         preprocessor = self.preprocessor(TASKS["text-classification"])
         return self.arrays(preprocessor.pack_texts(texts))
-
-    def preprocessor(self, cls):
-        return cls.preprocessor_cls(
-            self.tokenizer, sequence_length=self.sequence_length
-        )
 
     def arrays(self, packed):
         values = (

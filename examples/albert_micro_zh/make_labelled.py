@@ -1,51 +1,36 @@
-"""Prepare arrays of labelled data sets for the supervised stage of `jax_pretrain.py`.
+"""Write the labelled records of the stage that made the bundled checkpoint.
 
-    python examples/albert_micro_zh/jax_labelled.py DATA ARRAYS \\
-        --vocab vocab.txt --config albert_config.json
+    python examples/albert_micro_zh/make_labelled.py DATA LABELLED --vocab vocab.txt
 
 DATA has labelled/ (sentiment.tsv.gz, topics.tsv.gz, pairs.tsv.gz, entities.jsonl.gz),
-peopledaily.zip, cmrc2018/ and corpus_modern/. Data sets with labels of one kind share
-a head: sentiment, topics, entities, paraphrase, inference, similarity and answers; each
-other one has a head of its own, which is not kept. In an epoch a data set is seen by
-the square root of its size. A tenth of the texts is in Traditional characters. Requires
-`opencc` and scikit-learn.
+peopledaily.zip, cmrc2018/ and corpus_modern/. LABELLED is for `albert-tf pretrain
+--labelled`. Data sets with labels of one kind share a head: sentiment, topics,
+entities, paraphrase, inference, similarity and answers; each other one has a head of
+its own. A tenth of the texts is in Traditional characters. Requires `opencc` and
+scikit-learn.
 """
 
 import argparse
 import collections
 import csv
-import dataclasses
 import gzip
 import itertools
 import json
 import pathlib
 import random
 import re
-import shutil
 import sys
 import tempfile
 import zipfile
 
 import numpy as np
 import opencc
-from jax_arrays import array_settings, joined, write_part
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import albert_tf
-from albert_tf.checkpoints import config_arguments
-from albert_tf.files import complete_directory, write_json
-from albert_tf.models import (
-    AlbertBackbone,
-    AlbertQuestionAnswering,
-    AlbertTokenClassifier,
-)
-from albert_tf.preprocessing import (
-    AlbertQuestionAnsweringPreprocessor,
-    AlbertTextClassifierPreprocessor,
-    AlbertTokenClassifierPreprocessor,
-)
-from albert_tf.tokenizers import load_tokenizer
+from albert_tf.pretraining import LabelledSet, make_labelled_data
 
+CLASSES, TAGS = "text-classification", "token-classification"
 # The weakest labels, and a mixture with rows of LCQMC, on which the model is measured.
 LEFT_OUT = {"shop_nlpcc2014", "simclue_train_1w", "qbqtc_dev"}
 SENTIMENT = {"0": "差评", "1": "好评"}
@@ -96,36 +81,14 @@ TRADITIONAL_SHARE = 0.1
 QUOTES = str.maketrans("“”‘’", "「」『』")
 # Questions at the end of the file that choose settings.
 DEV_QUESTIONS = 300
-IGNORED = -1
-
-
-@dataclasses.dataclass
-class DataSet:
-    """Texts as ids, with a class, a score, the tags of tokens or an answer each."""
-
-    name: str
-    head: str
-    kind: str  # "text", "score", "tags" or "spans".
-    packed: tuple  # Of `as_arrays`.
-    labels: list  # Names, numbers, int arrays of tags, or pairs of positions.
-    allowed: list | None = None  # Classes that the data set distinguishes.
-
-    def __len__(self):
-        return len(self.labels)
 
 
 class Reader:
-    """The data sets of a folder, as ids of a vocabulary."""
+    """The labelled sets of a folder."""
 
-    def __init__(self, folder, tokenizer, size):
+    def __init__(self, folder):
         self.folder, self.random = folder, random.Random(0)
         self.converters = [opencc.OpenCC(name) for name in TRADITIONAL]
-        length = size["max_sequence_length"]
-        options = {"tokenizer": tokenizer, "sequence_length": length}
-        self.texts = AlbertTextClassifierPreprocessor(**options)
-        self.backbone = AlbertBackbone(**size)
-        self.tokens = AlbertTokenClassifierPreprocessor(**options)
-        self.questions = AlbertQuestionAnsweringPreprocessor(**options)
         self.rows = {
             name: self.table(f"{name}.tsv.gz")
             for name in ("sentiment", "topics", "pairs")
@@ -161,23 +124,24 @@ class Reader:
             rows.append(row)
         return tuple(map(list, zip(*rows, strict=True)))
 
-    def pack(self, *columns):
-        columns = self.converted(*columns)
-        packed = self.texts.pack_texts(columns if len(columns) > 1 else columns[0])
-        return as_arrays(packed)
-
     def all(self):
-        """Yield all data sets."""
+        """Yield all labelled sets."""
         for name, rows in self.rows["sentiment"].items():
             labels = [SENTIMENT[row["label"]] for row in rows]
-            packed = self.pack([row["text"] for row in rows])
-            yield DataSet(name, "sentiment", "text", packed, labels)
+            if len(set(labels)) == 2:
+                texts = [row["text"] for row in rows]
+                yield self.classified(name, "sentiment", labels, texts, balanced=True)
         yield self.long_reviews()
         yield from self.topics()
         yield from self.pairs()
         yield self.similarities()
         yield from self.entities()
         yield self.answers()
+
+    def classified(self, name, head, y, *columns, **options):
+        x = self.converted(*columns)
+        x = x if len(columns) > 1 else x[0]
+        return LabelledSet(name, head, CLASSES, x, y, **options)
 
     def story(self, sentences, length):
         """Return consecutive sentences of about this length."""
@@ -207,7 +171,8 @@ class Reader:
                 )
                 texts.append("".join(parts))
                 labels.append(SENTIMENT[label])
-        return DataSet("long_reviews", "sentiment", "text", self.pack(texts), labels)
+        name = "long_reviews"
+        return self.classified(name, "sentiment", labels, texts, balanced=True)
 
     def topics(self):
         """Yield headlines by topic, and the other sets of texts by class."""
@@ -220,13 +185,13 @@ class Reader:
                     for x, text in zip(labels, texts, strict=True)
                 ]
                 head, allowed = "topics", sorted({*labels, POLITICS})
-            yield DataSet(name, head, "text", self.pack(texts), labels, allowed)
+            yield self.classified(name, head, labels, texts, labels=allowed)
         lines = ["", *self.lines("news_cctv")]
         titles = (x for before, x in itertools.pairwise(lines) if not before)
         titles = list(dict.fromkeys(x.strip() for x in titles))
         titles = [x for x in titles if 6 <= len(x) <= 60]
         labels = [POLITICS] * len(titles)
-        yield DataSet("news_cctv", "topics", "text", self.pack(titles), labels)
+        yield self.classified("news_cctv", "topics", labels, titles)
 
     def pairs(self):
         for name, rows in self.rows["pairs"].items():
@@ -237,10 +202,9 @@ class Reader:
             elif rows[0]["kind"] == "nli" and name in SIMILARITIES:
                 head, names = "inference", INFERENCE
                 labels = [names[x] for x in labels]
-            packed = self.pack(
-                *([row[x] for row in rows] for x in ("text_a", "text_b"))
-            )
-            yield DataSet(name, head, "text", packed, labels)
+            columns = ([row[x] for row in rows] for x in ("text_a", "text_b"))
+            balanced = head == "paraphrase"
+            yield self.classified(name, head, labels, *columns, balanced=balanced)
 
     def similarities(self):
         """Return pairs with a score from 0 to 5."""
@@ -264,8 +228,8 @@ class Reader:
         first, second = map(vectors.transform, (firsts, seconds))
         cosines = np.asarray(first.multiply(second).sum(axis=1)).ravel()
         scores = np.array(scores) / 2 + 2.5 * cosines
-        packed = self.pack(firsts, seconds)
-        return DataSet("similarity", "similarity", "score", packed, list(scores))
+        x = self.converted(firsts, seconds)
+        return LabelledSet("similarity", "similarity", "regression", x, scores)
 
     def entities(self):
         """Yield tagged texts: those with people, places, organisations share a head."""
@@ -293,18 +257,12 @@ class Reader:
             yield self.tagged(f"{name}_own", f"{name}_own", texts, spans, labels)
 
     def tagged(self, name, head, texts, spans, labels):
-        tagger = AlbertTokenClassifier(
-            self.backbone, labels=list(labels), preprocessor=self.tokens
-        )
         (texts,) = self.converted(texts)
         spans = [list(map(tuple, row)) for row in spans]
-        packed = self.tokens.pack_texts(texts)
-        tags = tagger.targets(texts, spans, packed)
-        tags = np.split(tags.values.numpy(), tags.row_splits.numpy()[1:-1])
-        return DataSet(name, head, "tags", as_arrays(packed), tags, list(tagger.tags))
+        return LabelledSet(name, head, TAGS, texts, spans, list(labels))
 
     def answers(self):
-        """Return the windows of contexts with the places of the answers."""
+        """Return the questions about contexts with the places of the answers."""
         path = self.folder / "cmrc2018" / "cmrc2018_dev.json"
         data = albert_tf.data.read_squad(path).for_training()
         count = len(data) - DEV_QUESTIONS
@@ -313,159 +271,34 @@ class Reader:
             [(at, x[1][i][at : at + len(text)]) for at, text in given if at is not None]
             for i, given in enumerate(data.answers[:count])
         ]
-        model = AlbertQuestionAnswering(self.backbone, preprocessor=self.questions)
-        packed = self.questions.pack_texts(x)
-        places = model.targets(x, answers, packed)
-        spans = list(zip(places["start_logits"], places["end_logits"], strict=True))
-        return DataSet("cmrc2018", "answers", "spans", as_arrays(packed), spans)
+        return LabelledSet("cmrc2018", "answers", "question-answering", x, answers)
 
-    def attracted(self):
-        """Return the arrays of pairs of similar texts, in consecutive rows."""
-        texts = []
+    def similar(self):
+        """Return the lists of both texts of similar pairs."""
+        firsts, seconds = [], []
         for rows in self.rows["pairs"].values():
             for row in rows:
                 is_paraphrase = row["kind"] == "paraphrase" and row["label"] == "1"
                 if is_paraphrase or row["label"] == "entailment":
-                    texts += [row["text_a"], row["text_b"]]
-        tokens, firsts = self.pack(texts)
-        lengths = np.array([len(x) for x in tokens], "uint16")
-        return {
-            "tokens": np.concatenate(tokens),
-            "lengths": lengths,
-            "seconds": (lengths - firsts).astype("uint16"),
-        }
-
-
-def as_arrays(packed):
-    """Return the ids of each text, and the number of them up to the first [SEP]."""
-    tokens = packed.tokens
-    values = tokens.values.numpy().astype("uint16")
-    rows = np.split(values, tokens.row_splits.numpy()[1:-1])
-    return rows, packed.first_lengths.numpy()
-
-
-# === Classes ===
-
-
-def number_classes(sets, kind):
-    """Return the names of the classes of each head of a kind, and the first number."""
-    heads, first = {}, 0
-    for data in sets:
-        if data.kind == kind:
-            own = heads.setdefault(data.head, {})
-            names = data.allowed if kind == "tags" else sorted(set(data.labels))
-            own |= dict.fromkeys(names)
-    for head, names in heads.items():
-        heads[head] = {"first": first, "kind": kind, "names": list(names)}
-        first += len(names)
-    return heads, first
-
-
-def allowed_classes(data, heads):
-    """Return the numbers of the classes that a data set distinguishes."""
-    head = heads[data.head]
-    names = data.allowed or head["names"]
-    return [head["first"] + head["names"].index(name) for name in names]
-
-
-# === Writing ===
-
-
-def draw_weights(sets):
-    """Return how often each row of each data set is seen in an epoch.
-
-    The labels of reviews and of paraphrases are equally frequent, and the size of such
-    a set is twice that of the rarer one.
-    """
-    groups, counts = [], []
-    for data in sets:
-        is_balanced = data.head in ("sentiment", "paraphrase")
-        kinds = np.array(data.labels if is_balanced else [""] * len(data))
-        group = {kind: np.flatnonzero(kinds == kind) for kind in set(kinds.tolist())}
-        groups.append(group)
-        names = {"sentiment": SENTIMENT, "paraphrase": PARAPHRASE}.get(data.head, {})
-        sizes = [len(group.get(name, ())) for name in names.values()]
-        counts.append(2 * min(sizes) if sizes else len(data))
-    shares = np.sqrt(counts) / np.sqrt(counts).sum() * sum(map(len, sets))
-    for data, group, share in zip(sets, groups, shares, strict=True):
-        weights = np.zeros(len(data), "float32")
-        for rows in group.values():
-            weights[rows] = share / len(group) / len(rows)
-        yield weights
-
-
-def set_arrays(data, number, weights, heads):
-    """Return the arrays of a data set; what it does not have is `IGNORED`."""
-    tokens, first_lengths = data.packed
-    lengths = np.array([len(x) for x in tokens])
-    count = len(data)
-    arrays = {
-        "tokens": np.concatenate(tokens),
-        "lengths": lengths.astype("uint16"),
-        "seconds": (lengths - first_lengths).astype("uint16"),
-        "tags": np.full(lengths.sum(), IGNORED, "int8"),
-        "labels": np.full(count, IGNORED, "int16"),
-        "scores": np.full(count, IGNORED, "float16"),
-        "spans": np.full((count, 2), IGNORED, "int16"),
-        "groups": np.full(count, number, "uint8"),
-        "weights": weights,
-    }
-    if data.kind == "score":
-        arrays["scores"] = np.array(data.labels, "float16")
-    elif data.kind == "spans":
-        arrays["spans"] = np.array(data.labels, "int16")
-    elif data.kind == "tags":
-        first, tags = heads[data.head]["first"], np.concatenate(data.labels)
-        arrays["tags"] = np.where(tags < 0, IGNORED, first + tags).astype("int8")
-    else:
-        head = heads[data.head]
-        numbers = {x: head["first"] + i for i, x in enumerate(head["names"])}
-        arrays["labels"] = np.array([numbers[x] for x in data.labels], "int16")
-    return arrays
-
-
-def write_arrays(given):
-    tokenizer = load_tokenizer(given.vocab)
-    size = config_arguments(given.config)
-    reader = Reader(given.data, tokenizer, size)
-    sets = list(reader.all())
-    text_heads, text_count = number_classes(sets, "text")
-    tag_heads, tag_count = number_classes(sets, "tags")
-    heads = {**text_heads, **tag_heads}
-    groups = []
-    for data in sets:
-        known = data.kind in ("text", "tags")
-        allowed = allowed_classes(data, heads) if known else []
-        groups.append({"name": data.name, "kind": data.kind, "allowed": allowed})
-        print(f"{data.name}: {data.head}, {len(data):,} rows")
-    settings = {
-        **array_settings(tokenizer, size, size["max_sequence_length"]),
-        "classes": {"text": text_count, "tags": tag_count},
-        "heads": heads,
-        "groups": groups,
-    }
-    with complete_directory(given.arrays) as folder:
-        parts = [
-            set_arrays(data, i, weights, heads)
-            for i, (data, weights) in enumerate(
-                zip(sets, draw_weights(sets), strict=True)
-            )
-        ]
-        write_part(folder, joined(parts))
-        write_json(folder / "arrays.json", settings)
-        shutil.copy(given.vocab, folder / "vocab.txt")
-        (folder / "pairs").mkdir()
-        write_part(folder / "pairs", reader.attracted())
-        write_json(folder / "pairs" / "arrays.json", {})
+                    firsts.append(row["text_a"])
+                    seconds.append(row["text_b"])
+        return self.converted(firsts, seconds)
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("arrays", type=pathlib.Path)
+    parser.add_argument("labelled", type=pathlib.Path)
     parser.add_argument("--vocab", type=pathlib.Path, required=True)
-    parser.add_argument("--config", type=pathlib.Path, required=True)
-    write_arrays(parser.parse_args(arguments))
+    parser.add_argument("--sequence-length", type=int, default=512)
+    given = parser.parse_args(arguments)
+    reader = Reader(given.data)
+    sets = list(reader.all())
+    make_labelled_data(
+        *(sets, given.labelled, given.vocab, given.sequence_length),
+        pairs=reader.similar(),
+        progress=lambda done, total: print(f"{done} of {total} sets", flush=True),
+    )
 
 
 if __name__ == "__main__":
