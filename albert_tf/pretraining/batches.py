@@ -122,7 +122,9 @@ class PretrainingBatches:
             each time.
 
     Returns:
-        By index a dict of arrays [steps, sequences, ...] and [steps]; see `draw`.
+        By index a dict of arrays [sequences, steps, ...], see `draw`, with the values
+        of a step repeated for its sequences: `seed` (2 ints), `progress` and, with a
+        schedule, `learning_rate`.
     """
 
     def __init__(
@@ -170,18 +172,22 @@ class PretrainingBatches:
         if self._trims:
             width = min(-(-int(self.plan.lengths[rows].max()) // 4) * 4, width)
         random = np.random.default_rng((self.seed, call, self.host))
+        rows = rows.T
         batch = draw(self.records, rows.reshape(-1), width, random)
-        batch = {x: y.reshape(*rows.shape, *y.shape[1:]) for x, y in batch.items()}
         steps = call * count + np.arange(count)
         progress = np.ones(count) if self.steps is None else steps / self.steps
-        if self.schedule is not None:
-            rates = keras.ops.convert_to_numpy(self.schedule(steps))
-            batch["learning_rate"] = rates.astype("float32")
-        return {
-            **batch,
-            "weights": weights.astype("float32"),
+        of_steps = {
             "seed": np.stack([np.full(count, self.seed), steps], 1).astype("int32"),
             "progress": np.minimum(progress, 1.0).astype("float32"),
+        }
+        if self.schedule is not None:
+            rates = keras.ops.convert_to_numpy(self.schedule(steps))
+            of_steps["learning_rate"] = rates.astype("float32")
+        return {
+            # Sequences first, which devices and hosts share.
+            **{x: y.reshape(*rows.shape, *y.shape[1:]) for x, y in batch.items()},
+            "weights": weights.T.astype("float32"),
+            **{x: np.repeat(y[None], len(rows), axis=0) for x, y in of_steps.items()},
         }
 
 
@@ -343,7 +349,7 @@ def _dataset(
     import tensorflow as tf
 
     spec = {
-        name: tf.TensorSpec([len(x), *[None] * (x.ndim - 1)], x.dtype)
+        name: tf.TensorSpec([None, x.shape[1], *[None] * (x.ndim - 2)], x.dtype)
         for name, x in example.items()
     }
     dataset = tf.data.Dataset.from_generator(items, output_signature=spec)
