@@ -204,7 +204,8 @@ def _start_backend(args):
             keras.distribution.DataParallel(auto_shard_dataset=False)
         )
     if args.steps_per_call is None:
-        has_gpu = backend == "jax" and keras.distribution.list_devices("gpu")
+        devices = keras.distribution.list_devices()
+        has_gpu = backend == "jax" and devices[0].startswith(("gpu", "cuda"))
         args.steps_per_call = 32 if has_gpu else 1
     # All hosts start from the same weights.
     keras.utils.set_random_seed(args.seed)

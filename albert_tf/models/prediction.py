@@ -54,8 +54,9 @@ def prediction_batches(
     max_tokens: int | None = None,
 ) -> TextBatches:
     """Return the rows to predict in batches."""
-    options = {"batch_size": batch_size, "max_tokens": max_tokens}
-    return text_batches(task.preprocessor, packed, **options)
+    return text_batches(
+        task.preprocessor, packed, batch_size=batch_size, max_tokens=max_tokens
+    )
 
 
 def predict_step(task: Any, *args: Any) -> Any:

@@ -123,7 +123,9 @@ class PretrainingBatches:
             each time.
 
     Returns:
-        By index a dict of arrays [steps, sequences, ...] and [steps]; see `draw`.
+        By index a dict of arrays [sequences, steps, ...], see `draw`, with the values
+        of a step repeated for its sequences: `seed` (2 ints), `progress` and, with a
+        schedule, `learning_rate`.
     """
 
     def __init__(
@@ -169,14 +171,14 @@ class PretrainingBatches:
         if self._trims:
             width = min(-(-int(self.plan.lengths[rows].max()) // 4) * 4, width)
         random = np.random.default_rng((self.seed, call, self.host))
+        rows = rows.T
         batch = draw(self.records, rows.reshape(-1), width, random)
-        batch = {x: y.reshape(*rows.shape, *y.shape[1:]) for x, y in batch.items()}
         steps = call * count + np.arange(count)
         return {
-            **batch,
-            "weights": weights.astype("float32"),
-            **mask_inputs(self.seed, steps, self.steps),
-            **learning_rates(self.schedule, steps),
+            # Sequences first, which devices and hosts share.
+            **{x: y.reshape(*rows.shape, *y.shape[1:]) for x, y in batch.items()},
+            "weights": weights.T.astype("float32"),
+            **step_values(self, steps, len(rows)),
         }
 
 
@@ -186,25 +188,22 @@ def packed_lengths(records: PretrainingRecords) -> np.ndarray:
     return np.minimum(records.lengths + segments, records.sequence_length)
 
 
-def mask_inputs(
-    seed: int, steps: np.ndarray, total: int | None
-) -> dict[str, np.ndarray]:
-    """Return `seed` and `progress` of the masks of steps, of `total` or the last."""
-    progress = np.ones(len(steps)) if total is None else steps / total
-    return {
-        "seed": np.stack([np.full(len(steps), seed), steps], 1).astype("int32"),
-        "progress": np.minimum(progress, 1.0).astype("float32"),
+def step_values(batches: Any, steps: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """Return `seed`, `progress` and `learning_rate` of steps, [count, steps, ...].
+
+    `batches` have a `seed`, the number of all `steps`, and a `schedule` of the rate.
+    """
+    progress = np.ones(len(steps))
+    if batches.steps is not None:
+        progress = np.minimum(steps / batches.steps, 1.0)
+    values = {
+        "seed": np.stack([np.full(len(steps), batches.seed), steps], 1).astype("int32"),
+        "progress": progress.astype("float32"),
     }
-
-
-def learning_rates(
-    schedule: Callable[[np.ndarray], Any] | None, steps: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Return `learning_rate` of steps, nothing without a schedule."""
-    if schedule is None:
-        return {}
-    rates = keras.ops.convert_to_numpy(schedule(steps))
-    return {"learning_rate": rates.astype("float32")}
+    if batches.schedule is not None:
+        rates = keras.ops.convert_to_numpy(batches.schedule(steps))
+        values["learning_rate"] = rates.astype("float32")
+    return {x: np.repeat(y[None], count, axis=0) for x, y in values.items()}
 
 
 def draw(
@@ -365,7 +364,8 @@ def _dataset(
     import tensorflow as tf
 
     spec = keras.tree.map_structure(
-        lambda x: tf.TensorSpec([len(x), *[None] * (x.ndim - 1)], x.dtype), example
+        lambda x: tf.TensorSpec([None, x.shape[1], *[None] * (x.ndim - 2)], x.dtype),
+        example,
     )
     dataset = tf.data.Dataset.from_generator(items, output_signature=spec)
     return dataset.prefetch(2).apply(tf.data.experimental.assert_cardinality(count))

@@ -24,9 +24,8 @@ from albert_tf.layers.common import Tensor, dense
 from albert_tf.pretraining.batches import (
     Plan,
     draw,
-    learning_rates,
-    mask_inputs,
     packed_lengths,
+    step_values,
 )
 from albert_tf.pretraining.dataset import PretrainingRecords
 from albert_tf.pretraining.model import (
@@ -274,8 +273,8 @@ class LabelledBatches:
 
     Returns:
         By index a dict of `labelled`, `text` and optionally `pairs` (first all first
-        texts, then the second ones), each a dict of arrays [steps, sequences, ...], and
-        of `learning_rate` [steps].
+        texts, then the second ones), each a dict of arrays [sequences, steps, ...], and
+        with a schedule of `learning_rate` [sequences, steps].
     """
 
     def __init__(
@@ -317,39 +316,37 @@ class LabelledBatches:
 
     def __getitem__(self, call: int) -> dict[str, Any]:
         width, rows = self.plan[call]
-        steps, size = rows.shape
+        # Sequences first, as for `PretrainingBatches`.
+        rows = rows.T
+        size, steps = rows.shape
         random = np.random.default_rng((self.seed, call))
         width = max(width, *(x.shortest for x in (self._text, self._pairs) if x))
-        texts = self._text.draw(
-            random, width, (steps, max(int(size * self.text_share), 1))
-        )
+        count = max(int(size * self.text_share), 1)
+        texts = self._text.draw(random, width, (count, steps))
         lengths = [self.labelled.texts["lengths"][rows], self._text_lengths[texts]]
         similar = None
         if self._pairs is not None:
-            count = max(int(size * self.pair_share), 2)
-            first = 2 * self._pairs.draw(random, width, (steps, count))
-            similar = np.concatenate([first, first + 1], axis=1)
+            pairs = max(int(size * self.pair_share), 2)
+            first = 2 * self._pairs.draw(random, width, (pairs, steps))
+            similar = np.concatenate([first, first + 1])
             lengths.append(self.labelled.pairs["lengths"][similar])
         if self._trims:
             longest = max(int(x.max()) for x in lengths)
             width = min(-(-longest // 4) * 4, width)
         text = draw(self.records, texts.reshape(-1), width, random)
         text = {x: y.reshape(*texts.shape, *y.shape[1:]) for x, y in text.items()}
-        numbers = call * steps + np.arange(steps)
+        values = step_values(self, call * steps + np.arange(steps), count)
         batch = {
             "labelled": {
                 **self._features(self.labelled.texts, rows, width),
                 **self._targets(rows, width),
             },
-            "text": {
-                **text,
-                "weights": np.ones(texts.shape, "float32"),
-                **mask_inputs(self.seed, numbers, self.steps),
-            },
-            **learning_rates(self.schedule, numbers),
+            "text": {**text, "weights": np.ones(texts.shape, "float32"), **values},
         }
         if similar is not None:
             batch["pairs"] = self._features(self.labelled.pairs, similar, width)
+        if self.schedule is not None:
+            batch["learning_rate"] = values["learning_rate"]
         return batch
 
     def _features(self, texts, rows, width):

@@ -134,7 +134,7 @@ class StepModel(keras.Model):
 
     A call takes the dict of a batch and returns `<name>_loss`, `<name>_accuracy` and
     `<name>_count` of each of `heads`, scalars. An item of the data has the batches of
-    several steps, along a first axis, which a single call of the device trains on, so
+    several steps, along a second axis, which a single call of the device trains on, so
     that a small model does not wait for Python.
 
     Args:
@@ -162,7 +162,7 @@ class StepModel(keras.Model):
     def train_step(self, *args: Any) -> Any:
         """Train on the batches of an item, on TensorFlow or JAX."""
         *state, data = args
-        count = keras.tree.flatten(data)[0].shape[0]
+        count = keras.tree.flatten(data)[0].shape[1]
         if state:
             return self._train_on_jax(state[0], data, count)
         if count == 1:
@@ -178,7 +178,7 @@ class StepModel(keras.Model):
     def _train_once(self, data):
         batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         if (rate := batch.get("learning_rate")) is not None:
-            self.optimizer.learning_rate = rate
+            self.optimizer.learning_rate = rate[0]
         return super().train_step(data)
 
     def _train_on_jax(self, state, data, count):
@@ -191,7 +191,7 @@ class StepModel(keras.Model):
             batch, _, _ = keras.utils.unpack_x_y_sample_weight(data)
             if (rate := batch.get("learning_rate")) is not None:
                 optimizer = [*state[2]]
-                optimizer[names.index("learning_rate")] = rate
+                optimizer[names.index("learning_rate")] = rate[0]
                 state = *state[:2], optimizer, state[3]
             logs, state = one_step(state, data)
             return state, logs
@@ -199,8 +199,9 @@ class StepModel(keras.Model):
         if count == 1:
             state, logs = step(state, _item(data, 0))
             return logs, state
+        data = keras.tree.map_structure(lambda x: ops.moveaxis(x, 1, 0), data)
         state, logs = jax.lax.scan(step, state, data)
-        return _item(logs, -1), state
+        return keras.tree.map_structure(lambda x: x[-1], logs), state
 
     def test_step(self, *args: Any) -> Any:
         *state, data = args
@@ -208,7 +209,8 @@ class StepModel(keras.Model):
 
 
 def _item(data: Any, number: Any) -> Any:
-    return keras.tree.map_structure(lambda x: x[number], data)
+    """Return the batch of one step."""
+    return keras.tree.map_structure(lambda x: x[:, number], data)
 
 
 class PretrainingModel(StepModel):
@@ -288,8 +290,9 @@ class PretrainingModel(StepModel):
         found = masks(
             batch["token_ids"],
             batch["word_starts"],
-            seed=batch["seed"],
-            progress=batch["progress"],
+            # Those of the step, repeated for each sequence.
+            seed=batch["seed"][0],
+            progress=batch["progress"][0],
             most=most,
         )
         if width is None:

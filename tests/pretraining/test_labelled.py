@@ -140,7 +140,7 @@ def test_each_batch_has_labelled_texts_text_and_pairs(folder):
     batches = LabelledBatches(labelled, records, 32 * LENGTH, steps_per_call=2)
     item = batches[0]
     counts = [item[x]["token_ids"].shape[:2] for x in ("labelled", "text", "pairs")]
-    assert counts == [(2, 32), (2, 8), (2, 4)]
+    assert counts == [(32, 2), (8, 2), (4, 2)]
     for x, y in zip(*map(keras.tree.flatten, (item, batches[0])), strict=True):
         np.testing.assert_array_equal(x, y)
     lengths = {len(batches.plan.epoch(i)) for i in range(20)}
@@ -153,7 +153,8 @@ def test_each_batch_has_labelled_texts_text_and_pairs(folder):
     ]
     known = set(zip(texts[::2], texts[1::2], strict=True))
     for ids, lengths in zip(
-        *(item["pairs"][x] for x in ("token_ids", "lengths")), strict=True
+        *(item["pairs"][x].swapaxes(0, 1) for x in ("token_ids", "lengths")),
+        strict=True,
     ):
         a, b, c, d = (tuple(x[:n]) for x, n in zip(ids, lengths, strict=True))
         assert {(a, c), (b, d)} <= known
@@ -291,7 +292,7 @@ def write_losses(folder, output):
                 x.assign(weights[x.path])
     else:
         np.savez(folder / "weights.npz", **{x.path: np.array(x) for x in model.weights})
-    found = model(keras.tree.map_structure(lambda x: x[0], batches[0]))
+    found = model(keras.tree.map_structure(lambda x: x[:, 0], batches[0]))
     output.write_text(json.dumps({x: float(y) for x, y in found.items()}))
 
 

@@ -16,7 +16,11 @@ from scipy.special import log_softmax
 
 from albert_tf.pretraining import PretrainingRecords, pretrain
 from albert_tf.pretraining.batches import PretrainingBatches
-from albert_tf.pretraining.model import PretrainingModel
+from albert_tf.pretraining.model import (
+    PretrainingModel,
+    build_network,
+    write_weights,
+)
 from albert_tf.training import scheduled_optimizer
 
 
@@ -51,40 +55,87 @@ def test_a_language_is_learned(tmp_path):
 
 # === Interrupted ===
 
+COMMAND = """
+import sys
+import numpy as np
+from made_records import LENGTH, model
+from albert_tf.pretraining import PretrainingRecords, pretrain
+from albert_tf.training import scheduled_optimizer
 
-def train_with_intervals(data, out):
-    """Train sixty steps that are saved each ten, and return the model."""
-    pretrainer = model()
-    pretrainer.compile(scheduled_optimizer("adamw", 1e-3))
-    options = {"interval": 10, "learning_rate": 1e-3, "verbose": 0}
-    pretrain(pretrainer, PretrainingRecords(data), out, 60, 16 * LENGTH, **options)
-    return pretrainer
+network = model()
+network.compile(scheduled_optimizer("adamw", 1e-3))
+options = {"interval": 10, "learning_rate": 1e-3, "verbose": 0, "steps_per_call": 5}
+records = PretrainingRecords(sys.argv[1])
+pretrain(network, records, sys.argv[2], 60, 16 * LENGTH, **options)
+np.savez(sys.argv[3], *network.get_weights())
+"""
 
 
-COMMAND = "import sys; from test_training import *; train_with_intervals(*sys.argv[1:])"
-
-
-@pytest.mark.slow
-@pytest.mark.traced
-def test_a_killed_training_ends_with_the_same_weights(data, tmp_path):
-    here = pathlib.Path(__file__).parent
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, str(data), str(tmp_path / "cut")],
-        env={**os.environ, "PYTHONPATH": f"{here}:{here.parent / 'helpers'}"},
-        stderr=subprocess.DEVNULL,
+def run_backend(backend, *arguments):
+    helpers = pathlib.Path(__file__).parents[1] / "helpers"
+    path = f"{helpers}:{os.environ.get('PYTHONPATH', '')}"
+    return subprocess.Popen(
+        [sys.executable, "-c", *map(str, arguments)],
+        env={**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": path},
+        stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and len(epochs_of(tmp_path / "cut")) < 2:
+
+
+@pytest.mark.parametrize(
+    "backend", ["tensorflow", pytest.param("jax", marks=pytest.mark.nightly)]
+)
+@pytest.mark.slow
+def test_a_killed_training_ends_with_the_same_weights(data, tmp_path, backend):
+    pytest.importorskip(backend)
+    runs = {x: (COMMAND, data, tmp_path / x, tmp_path / f"{x}.npz") for x in "ab"}
+    process = run_backend(backend, *runs["a"])
+    deadline = time.monotonic() + 180
+    while time.monotonic() < deadline and len(epochs_of(tmp_path / "a")) < 2:
         time.sleep(0.02)
     process.kill()
-    process.wait()
-    assert 2 <= len(epochs_of(tmp_path / "cut")) < 6
-    # Resumed by another process, this one.
-    first, second = (train_with_intervals(data, tmp_path / x) for x in ("cut", "whole"))
-    for a, b in zip(first.weights, second.weights, strict=True):
-        assert np.abs(a.numpy() - b.numpy()).max() < 1e-6
-    cut, whole = (epochs_of(tmp_path / x) for x in ("cut", "whole"))
-    assert np.allclose(cut, whole) and len(cut) == 6
+    process.communicate()
+    assert 2 <= len(epochs_of(tmp_path / "a")) < 6
+    for arguments in runs.values():
+        process = run_backend(backend, *arguments)
+        assert process.communicate()[1] is not None and process.returncode == 0
+    cut, whole = (np.load(tmp_path / f"{x}.npz") for x in runs)
+    for name in whole.files:
+        assert np.array_equal(cut[name], whole[name])
+    assert epochs_of(tmp_path / "a") == epochs_of(tmp_path / "b")
+
+
+SAME = """
+import json, sys
+from made_records import LENGTH
+from albert_tf.pretraining import PretrainingRecords, pretrain
+from albert_tf.pretraining.model import read_weights
+from albert_tf.training import scheduled_optimizer
+
+network = read_weights(sys.argv[2])
+network.compile(scheduled_optimizer("lamb", 1e-3))
+options = {"interval": 1, "learning_rate": 1e-3, "verbose": 0}
+records = PretrainingRecords(sys.argv[1])
+done = pretrain(network, records, sys.argv[3], 20, 16 * LENGTH, **options)
+"""
+
+
+@pytest.mark.nightly
+def test_losses_of_jax_are_those_of_tensorflow(tmp_path):
+    pytest.importorskip("jax")
+    masked = write(tmp_path / "masked", documents=100, masked=True)
+    start = model()
+    network = build_network(start.backbone)
+    network.set_weights(start.get_weights())
+    write_weights(network, tmp_path / "start.npz")
+    losses = {}
+    for backend in ("tensorflow", "jax"):
+        out = tmp_path / backend
+        process = run_backend(backend, SAME, masked, tmp_path / "start.npz", out)
+        error = process.communicate()[1]
+        assert process.returncode == 0, error.decode()
+        losses[backend] = epochs_of(out)
+    assert len(losses["jax"]) == 20
+    np.testing.assert_allclose(losses["jax"], losses["tensorflow"], atol=1e-4)
 
 
 class Signal(keras.callbacks.Callback):
@@ -191,7 +242,7 @@ def test_the_loss_of_dev_is_that_of_numpy(data, tmp_path):
     batches = PretrainingBatches(dev, 8 * LENGTH, training=False)
     sums = dict.fromkeys(("mlm_logits", "sop_logits"), np.zeros(2))
     for item in (batches[number] for number in range(len(batches))):
-        batch = {name: values[0] for name, values in item.items()}
+        batch = {name: values[:, 0] for name, values in item.items()}
         features, masked = step.masked(batch)
         wanted = {
             "mlm_logits": (masked["mask_ids"], masked["mask_weights"]),
