@@ -35,15 +35,12 @@ class Plan:
     """Padded length and sequences of each call, an int array [steps, sequences].
 
     An epoch groups sequences of similar lengths in random order. It has each sequence
-    once, or as often as its weight on average.
+    once.
     """
 
-    def __init__(
-        self, lengths, longest, batch_tokens, steps_per_call, seed, weights=None
-    ):
+    def __init__(self, lengths, longest, batch_tokens, steps_per_call, seed):
         self.widths = [*(x for x in WIDTHS if x < longest), longest]
         self.buckets = np.searchsorted(self.widths, lengths)
-        self.weights = weights
         self.batch_tokens, self.steps, self.seed = batch_tokens, steps_per_call, seed
         self.epoch = functools.lru_cache(1)(self._epoch)
         self.calls_per_epoch = len(self.epoch(0))
@@ -59,13 +56,9 @@ class Plan:
 
     def _epoch(self, number):
         random = np.random.default_rng((self.seed, number))
-        drawn = np.arange(len(self.buckets))
-        if self.weights is not None:
-            counts = np.floor(self.weights + random.random(len(drawn)))
-            drawn = np.repeat(drawn, counts.astype("int64"))
         calls, rest = [], np.empty(0, "int64")
         for bucket, width in enumerate(self.widths):
-            own = random.permutation(drawn[self.buckets[drawn] == bucket])
+            own = random.permutation(np.flatnonzero(self.buckets == bucket))
             # The rest of a bucket is padded to the length of the next.
             rows = np.concatenate([rest, own]).astype("int32")
             shape = self.steps, max(self.batch_tokens // width, 1)
@@ -73,26 +66,6 @@ class Plan:
             calls += [(width, x) for x in rows[:used].reshape(-1, *shape)]
             rest = rows[used:]
         return [calls[i] for i in random.permutation(len(calls))]
-
-
-class Companions:
-    """Rows that join each batch of a plan, drawn at random from those of its width."""
-
-    def __init__(self, lengths, widths, seed):
-        self.seed, self.widths = seed, widths
-        buckets = np.searchsorted(widths, lengths)
-        self.pools, pool = [], np.empty(0, "int64")
-        for bucket in range(len(widths)):
-            own = np.flatnonzero(buckets == bucket)
-            # Too few are filled up with shorter ones.
-            pool = own if len(own) > 2000 else np.concatenate([pool, own])
-            self.pools.append(pool)
-
-    def draw(self, call, width, shape):
-        """Return an int array of this shape."""
-        random = np.random.default_rng((*self.seed, call))
-        pool = self.pools[self.widths.index(width)]
-        return random.choice(pool, shape).astype("int32")
 
 
 def read_rows(arrays, rows, width):

@@ -2,10 +2,8 @@
 
     python examples/albert_micro_zh/jax_pretrain.py ARRAYS OUTPUT --minutes 24
 
-ARRAYS is a directory of `jax_arrays.py` or, for the supervised stage, of
-`jax_labelled.py`: then --start gives the weights.npz of a pretraining. OUTPUT gets
-weights.npz, which these scripts convert to a checkpoint, config.json and history.npz
-(losses and accuracies by step).
+ARRAYS is a directory of `jax_arrays.py`. OUTPUT gets weights.npz, which these scripts
+convert to a checkpoint, config.json and history.npz (losses and accuracies by step).
 With --minutes a speed trial at the start sets the number of steps, so that the learning
 rate reaches 0 in time. The state is saved to OUTPUT every two minutes, and the same
 command resumes from it. A resumed training ends with the same weights.
@@ -33,11 +31,10 @@ if os.environ.setdefault("KERAS_BACKEND", "jax") != "jax":
 
 import jax
 import jax.numpy as jnp
-import jax_recipe_labels
 import jax_recipe_text
 import keras
 import numpy as np
-from jax_batches import MASK_RATES, Companions, Plan, read_arrays
+from jax_batches import MASK_RATES, Plan, read_arrays
 
 from albert_tf.backbone.precision import as_dtype
 from albert_tf.files import complete_file, only_writer, write_json
@@ -59,9 +56,8 @@ class Training:
 
     def __init__(self, given):
         arrays, self.settings = read_arrays(given.arrays)
-        is_labelled = "heads" in self.settings
         # The module with the model, the batches and the losses.
-        self.recipe = jax_recipe_labels if is_labelled else jax_recipe_text
+        self.recipe = jax_recipe_text
         self.given, self.state_file = given, given.output / "state.npz"
         self.size = dict(self.settings["size"])
         self.size["num_layers"] = given.layers or self.size["num_layers"]
@@ -69,11 +65,8 @@ class Training:
         self.plan = Plan(
             *(arrays["lengths"], longest, given.batch_tokens),
             *(given.steps_per_call, seed),
-            weights=arrays.pop("weights", None),
         )
-        self.lengths, self.companions = arrays["lengths"], {}
-        if is_labelled:
-            arrays = self.join_companions(arrays)
+        self.lengths = arrays["lengths"]
         self.arrays = jax.device_put(arrays)
         keras.utils.set_random_seed(seed)
         keras.config.set_dtype_policy(as_dtype(given.precision))
@@ -102,20 +95,6 @@ class Training:
         values = {x: y for x, y in vars(given).items() if x not in others}
         identity = {**values, "size": self.size, "sequences": len(self.lengths)}
         self.identity = json.dumps(identity, default=str)
-
-    def join_companions(self, labelled):
-        """Return the arrays of all kinds; text and pairs join the labelled rows."""
-        arrays, given = {"labelled": labelled}, self.given
-        for i, kind in enumerate(("text", "pairs")):
-            folder = given.text if kind == "text" else given.arrays / kind
-            own, _ = read_arrays(folder)
-            lengths = own["lengths"]
-            if kind == "pairs":
-                lengths = lengths.reshape(-1, 2).max(axis=1)
-            seed = given.seed, i
-            companions = Companions(lengths, self.plan.widths, seed)
-            self.companions[kind], arrays[kind] = companions, own
-        return arrays
 
     @property
     def variables(self):
@@ -162,12 +141,6 @@ class Training:
         """Return the padded length of a call, and the inputs of its steps."""
         width, rows = self.plan[call]
         steps = np.arange(len(rows)) + call * len(rows)
-        if self.companions:
-            count = max(self.given.batch_tokens // width // 4, 1)
-            rows = {"labelled": rows}
-            for kind, companions in self.companions.items():
-                rows[kind] = companions.draw(call, width, (len(steps), count))
-                count = max(count // 4, 2)
         warmup = int(self.steps * self.given.warmup)
         schedule = WarmupLinearDecay(self.given.learning_rate, self.steps, warmup)
         mask_rates = np.interp(steps / self.steps, (0, 1), self.given.mask_rates)
@@ -282,9 +255,6 @@ def parse_arguments(arguments=None):
     )
     parser.add_argument("--layers", type=int, help="default: those of the arrays")
     parser.add_argument("--start", type=pathlib.Path, help="weights.npz to start from")
-    parser.add_argument(
-        "--text", type=pathlib.Path, help="arrays of text that join labelled ones"
-    )
     parser.add_argument("--batch-tokens", type=int, default=65536, help="with padding")
     parser.add_argument("--steps-per-call", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
