@@ -5,7 +5,7 @@ import importlib.util
 import json
 import pathlib
 import types
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -138,12 +138,12 @@ def pretrain(
     _start_backend(args)
     from albert_tf.pretraining.dataset import PretrainingRecords
 
-    parts = {"train": PretrainingRecords(data)}
+    parts: dict[str, Any] = {"train": PretrainingRecords(data)}
     common.console.print(f"{len(parts['train']):,} sequences in {data}", soft_wrap=True)
     if dev:
         parts["dev"] = PretrainingRecords(dev)
     if labelled:
-        from albert_tf.pretraining.labelled import LabelledRecords
+        from albert_tf.pretraining.labelled_records import LabelledRecords
 
         parts["labelled"] = LabelledRecords(labelled)
         count = f"{len(parts['labelled']):,} labelled texts in {labelled}"

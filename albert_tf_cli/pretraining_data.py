@@ -105,6 +105,7 @@ def pretrain_data(
           --labelled sentiment:text-classification=reviews.tsv \\
           --labelled entities:token-classification=names.txt
     """
+    files = files or []
     if bool(files) == bool(labelled):
         raise AlbertError("Give --input for text, or --labelled for labelled files.")
     common.import_tensorflow()

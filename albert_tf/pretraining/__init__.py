@@ -1,12 +1,9 @@
 """Make the records of a corpus and pretrain on them."""
 
 from albert_tf.pretraining.dataset import PretrainingRecords
-from albert_tf.pretraining.labelled import (
-    LabelledRecords,
-    pretrain_labelled,
-    read_heads,
-)
+from albert_tf.pretraining.labelled import pretrain_labelled, read_heads
 from albert_tf.pretraining.labelled_data import LabelledSet, make_labelled_data
+from albert_tf.pretraining.labelled_records import LabelledRecords
 from albert_tf.pretraining.make_records import make_pretraining_data
 from albert_tf.pretraining.shards import PretrainingData
 from albert_tf.pretraining.tfrecords import convert_records

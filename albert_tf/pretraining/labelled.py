@@ -11,7 +11,6 @@ logarithm of the number of classes; section 4 of
 import json
 import os
 import pathlib
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -21,20 +20,19 @@ from keras import ops
 from albert_tf.files import BACKUP, complete_file, write_json
 from albert_tf.layers import WholeWordMaskGenerator
 from albert_tf.layers.common import Tensor, dense
-from albert_tf.pretraining.batches import (
-    Plan,
-    draw,
-    packed_lengths,
-    step_values,
-)
 from albert_tf.pretraining.dataset import PretrainingRecords
+from albert_tf.pretraining.labelled_records import (
+    IGNORED,
+    LabelledBatches,
+    LabelledRecords,
+)
 from albert_tf.pretraining.model import (
     PretrainingModel,
     backbone_of,
     features_of,
     weighted_losses,
 )
-from albert_tf.pretraining.records import TARGETS, read_manifest, read_shard
+from albert_tf.pretraining.records import TARGETS
 from albert_tf.pretraining.training import (
     check_fits,
     check_same_tokens,
@@ -47,8 +45,6 @@ from albert_tf.training.run_state import without_names
 from albert_tf_lite.errors import AlbertError
 
 HEADS = "heads"
-# A text or token without a class or position.
-IGNORED = -1
 # Of the losses.
 WEIGHTS = {
     **{"classes": 1.0, "tags": 1.0, "spans": 0.5, "scores": 0.3},
@@ -57,332 +53,6 @@ WEIGHTS = {
 TEMPERATURE = 0.05
 # Below any logit.
 NEVER = -1e9
-# Fewer sequences of a length are filled up with shorter ones.
-POOL = 2000
-
-
-class LabelledRecords:
-    """The records of labelled texts, all of which are read into memory.
-
-    Args:
-        path: string, a directory written by `make_labelled_data`.
-
-    Attributes:
-        manifest: dict, the manifest.
-        heads: dict by name, see `make_labelled_data`.
-        sets: list of dicts, the `set`, `head` and `labels` of each shard.
-        set: int array [texts], the index of the set of each text.
-        texts: dict of arrays: `lengths`, `second_starts`, `starts` (index of the first
-            token) [texts], and `token_ids` [tokens].
-        pairs: such a dict of similar texts, in consecutive rows; `None` without any.
-        targets: dict by kind (`classes`, `tags`, `spans`, `scores`) of arrays, -1 (of
-            scores NaN) for texts of another kind. Classes and tags are numbered over
-            all heads.
-        weights: float array [texts], how often an epoch has each text. The share of a
-            set is the square root of its size.
-
-    Raises:
-        FileNotFoundError: if there are no records, or a shard is missing.
-        AlbertError: if a shard is damaged, or the records are incomplete or not
-            labelled.
-    """
-
-    def __init__(self, path: str | os.PathLike):
-        self.folder = pathlib.Path(path)
-        self.manifest = read_manifest(self.folder)
-        if not self.manifest:
-            raise FileNotFoundError(
-                f"There are no labelled records in {path}. Make them by `albert-tf "
-                "pretrain-data --labelled`."
-            )
-        if "heads" not in self.manifest:
-            raise AlbertError(
-                f"{path} holds text without labels. Make labelled records by "
-                "`albert-tf pretrain-data --labelled`."
-            )
-        if "shards" not in self.manifest:
-            raise AlbertError(
-                f"{path} holds only a part of its records: `albert-tf pretrain-data` "
-                "was interrupted. Run the same command again to resume."
-            )
-        self.heads = self.manifest["heads"]
-        arrays = []
-        for entry in self.manifest["shards"]:
-            folder = self.folder / entry["name"]
-            if not folder.is_dir():
-                raise FileNotFoundError(f"{folder} is missing. Copy the records again.")
-            arrays.append(read_shard(folder, ("token_ids", "lengths", "second_starts")))
-        self.sets = [x for x in self.manifest["shards"] if "set" in x]
-        labelled = arrays[: len(self.sets)]
-        self.texts = _joined(labelled)
-        self.pairs = (
-            _joined(arrays[len(self.sets) :]) if arrays[len(self.sets) :] else None
-        )
-        counts = [len(x["lengths"]) for x in labelled]
-        self.set = np.repeat(np.arange(len(counts), dtype="int32"), counts)
-        self.targets = self._targets(labelled)
-        self.weights = self._weights()
-
-    def __len__(self) -> int:
-        """Return the number of texts."""
-        return len(self.set)
-
-    @property
-    def sequence_length(self) -> int:
-        """Maximum number of tokens per text, with special tokens."""
-        return self.manifest["settings"]["sequence_length"]
-
-    @property
-    def tokens(self) -> dict[str, int]:
-        """As for `PretrainingRecords`."""
-        return self.manifest["tokens"]
-
-    @property
-    def vocabulary(self) -> pathlib.Path:
-        """The path of the vocabulary."""
-        return self.folder / self.manifest["vocabulary"]
-
-    def heads_of(self, kind: str) -> dict[str, int]:
-        """Return the number of outputs of each head of a kind, such as `"tags"`."""
-        return {
-            name: 1 if kind in ("scores", "spans") else len(_outputs(head))
-            for name, head in self.heads.items()
-            if TARGETS[head["task"]] == kind
-        }
-
-    def allowed(self, kind: str) -> np.ndarray:
-        """Return the outputs of a kind that each set may have, bool [sets, outputs].
-
-        Sets of another kind may have all.
-        """
-        heads = self.heads_of(kind)
-        rows = np.ones((len(self.sets), sum(heads.values())), bool)
-        firsts = _firsts(heads)
-        for row, entry in zip(rows, self.sets, strict=True):
-            name, labels = entry["head"], entry["labels"]
-            if name not in heads:
-                continue
-            first, outputs = firsts[name], _outputs(self.heads[name])
-            row[:] = False
-            row[first : first + heads[name]] = True
-            if labels is not None and kind in ("classes", "tags"):
-                if kind == "tags":
-                    labels = [x for x in outputs if x == "O" or x[2:] in labels]
-                row[first : first + len(outputs)] = np.isin(outputs, labels)
-        return rows
-
-    def _targets(self, labelled):
-        """Return the labels of all texts by kind."""
-        texts, tokens = len(self), len(self.texts["token_ids"])
-        shapes = {
-            "classes": texts,
-            "scores": texts,
-            "tags": tokens,
-            "spans": (texts, 2),
-        }
-        targets = {}
-        for kind, shape in shapes.items():
-            if not (heads := self.heads_of(kind)):
-                continue
-            firsts, at = _firsts(heads), 0
-            is_score = kind == "scores"
-            dtype = "float32" if is_score else "int32"
-            values = np.full(shape, np.nan if is_score else IGNORED, dtype)
-            targets[kind] = values
-            for arrays, entry in zip(labelled, self.sets, strict=True):
-                size = len(arrays["token_ids" if kind == "tags" else "lengths"])
-                if kind in arrays:
-                    y = arrays[kind].astype(dtype)
-                    if kind in ("classes", "tags"):
-                        y = np.where(y < 0, IGNORED, y + firsts[entry["head"]])
-                    values[at : at + size] = y
-                at += size
-        return targets
-
-    def _weights(self):
-        rows, sizes = [], []
-        for i, entry in enumerate(self.sets):
-            own = np.flatnonzero(self.set == i)
-            groups = np.zeros(len(own), int)
-            if entry["balanced"]:
-                _, groups = np.unique(self.targets["classes"][own], return_inverse=True)
-            counts = np.bincount(groups)
-            rows.append(1 / len(counts) / counts[groups])
-            sizes.append(len(counts) * counts.min())
-        shares = np.sqrt(sizes) / np.sqrt(sizes).sum() * len(self)
-        return np.concatenate([x * y for x, y in zip(rows, shares, strict=True)])
-
-
-def _outputs(head):
-    return head.get("tags", head["labels"])
-
-
-def _firsts(heads):
-    """Return the index of the first output of each head."""
-    ends = np.cumsum(list(heads.values()))
-    return dict(zip(heads, (ends - list(heads.values())).tolist(), strict=True))
-
-
-def _joined(arrays):
-    """Return the arrays of several shards as one dict."""
-    found = {
-        name: np.concatenate([x[name] for x in arrays])
-        for name in ("token_ids", "lengths", "second_starts")
-    }
-    ends = np.cumsum(found["lengths"], dtype="int64")
-    return {**found, "starts": ends - found["lengths"]}
-
-
-# === Batches ===
-
-
-class Companions:
-    """Sequences that join each batch of a plan, drawn at random from those that fit.
-
-    Args:
-        lengths: int array [sequences].
-        widths: list of ints, the padded lengths, the last at least the longest.
-    """
-
-    def __init__(self, lengths: np.ndarray, widths: list[int]):
-        self.widths, self._pools = widths, []
-        buckets, pool = np.searchsorted(widths, lengths), np.empty(0, "int64")
-        for bucket in range(len(widths)):
-            own = np.flatnonzero(buckets == bucket)
-            pool = own if len(own) > POOL else np.concatenate([pool, own])
-            self._pools.append(pool)
-        self.shortest = next(
-            x for x, y in zip(widths, self._pools, strict=True) if len(y)
-        )
-
-    def draw(self, random: np.random.Generator, width: int, shape: Any) -> np.ndarray:
-        """Return the numbers of sequences of at most a width of `widths`."""
-        return random.choice(self._pools[self.widths.index(width)], shape)
-
-
-class LabelledBatches:
-    """Batches of labelled texts, text and similar texts as `LabelledModel` takes them.
-
-    Args:
-        labelled: a `LabelledRecords`.
-        records: a `PretrainingRecords`, the text.
-        batch_tokens: int. Tokens of the labelled texts per batch, padding included.
-        seed, steps_per_call, steps, schedule: as for `PretrainingBatches`.
-        text_share, pair_share: floats. Sequences of text and pairs of similar texts
-            per labelled text.
-
-    Returns:
-        By index a dict of `labelled`, `text` and optionally `pairs` (first all first
-        texts, then the second ones), each a dict of arrays [sequences, steps, ...], and
-        with a schedule of `learning_rate` [sequences, steps].
-    """
-
-    def __init__(
-        self,
-        labelled: LabelledRecords,
-        records: PretrainingRecords,
-        batch_tokens: int,
-        seed: int = 0,
-        steps_per_call: int = 1,
-        steps: int | None = None,
-        schedule: Callable[[np.ndarray], Any] | None = None,
-        text_share: float = 0.25,
-        pair_share: float = 0.0625,
-    ):
-        self.labelled, self.records = labelled, records
-        self.seed, self.steps, self.schedule = seed, steps, schedule
-        self.steps_per_call = steps_per_call
-        self.text_share, self.pair_share = text_share, pair_share
-        self.plan = Plan(
-            labelled.texts["lengths"],
-            max(labelled.sequence_length, records.sequence_length),
-            batch_tokens,
-            steps_per_call,
-            seed,
-            weights=labelled.weights,
-        )
-        self._text_lengths = packed_lengths(records)
-        self._text = Companions(self._text_lengths, self.plan.widths)
-        self._pairs = None
-        if labelled.pairs is not None:
-            lengths = labelled.pairs["lengths"].reshape(-1, 2).max(axis=1)
-            self._pairs = Companions(lengths, self.plan.widths)
-        # TensorFlow takes batches of any length.
-        self._trims = keras.backend.backend() == "tensorflow"
-
-    def __len__(self) -> int:
-        """Return the number of items per epoch."""
-        return self.plan.calls_per_epoch
-
-    def __getitem__(self, call: int) -> dict[str, Any]:
-        width, rows = self.plan[call]
-        # Sequences first, as for `PretrainingBatches`.
-        rows = rows.T
-        size, steps = rows.shape
-        random = np.random.default_rng((self.seed, call))
-        width = max(width, *(x.shortest for x in (self._text, self._pairs) if x))
-        count = max(int(size * self.text_share), 1)
-        texts = self._text.draw(random, width, (count, steps))
-        lengths = [self.labelled.texts["lengths"][rows], self._text_lengths[texts]]
-        similar = None
-        if self._pairs is not None:
-            pairs = max(int(size * self.pair_share), 2)
-            first = 2 * self._pairs.draw(random, width, (pairs, steps))
-            similar = np.concatenate([first, first + 1])
-            lengths.append(self.labelled.pairs["lengths"][similar])
-        if self._trims:
-            longest = max(int(x.max()) for x in lengths)
-            width = min(-(-longest // 4) * 4, width)
-        text = draw(self.records, texts.reshape(-1), width, random)
-        text = {x: y.reshape(*texts.shape, *y.shape[1:]) for x, y in text.items()}
-        values = step_values(self, call * steps + np.arange(steps), count)
-        batch = {
-            "labelled": {
-                **self._features(self.labelled.texts, rows, width),
-                **self._targets(rows, width),
-            },
-            "text": {**text, "weights": np.ones(texts.shape, "float32"), **values},
-        }
-        if similar is not None:
-            batch["pairs"] = self._features(self.labelled.pairs, similar, width)
-        if self.schedule is not None:
-            batch["learning_rate"] = values["learning_rate"]
-        return batch
-
-    def _features(self, texts, rows, width):
-        index, is_token = _places(texts, rows, width)
-        token_ids = np.full(
-            index.shape, self.labelled.tokens["pad"], texts["token_ids"].dtype
-        )
-        token_ids[is_token] = texts["token_ids"][index[is_token]]
-        return {
-            "token_ids": token_ids,
-            "lengths": texts["lengths"][rows].astype("int32"),
-            "second_starts": texts["second_starts"][rows].astype("int32"),
-        }
-
-    def _targets(self, rows, width):
-        found = {"sets": self.labelled.set[rows]}
-        for kind, values in self.labelled.targets.items():
-            if kind == "tags":
-                index, is_token = _places(self.labelled.texts, rows, width)
-                found[kind] = np.full(index.shape, IGNORED, values.dtype)
-                found[kind][is_token] = values[index[is_token]]
-            else:
-                found[kind] = values[rows]
-        return found
-
-
-def _places(texts, rows, width):
-    """Return the index of each token of texts, and which are tokens."""
-    place = np.arange(width)
-    return (
-        texts["starts"][rows][..., None] + place,
-        place < texts["lengths"][rows][..., None],
-    )
-
-
-# === Model ===
 
 
 class JointDense(keras.layers.Layer):
@@ -630,7 +300,7 @@ def pretrain_labelled(
     check_length(network, labelled)
     if masks is None and not records.is_masked:
         masks = records.masks()
-    numbers = {
+    numbers: dict[str, Any] = {
         "batch_tokens": batch_tokens,
         "seed": seed,
         "steps_per_call": steps_per_call,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.files import file_digest, only_writer
+from albert_tf.pretraining.labelled_records import PACKED
 from albert_tf.pretraining.make_records import claim, publish
 from albert_tf.pretraining.records import TARGETS, token_dtype
 from albert_tf.pretraining.shards import complete_shard, load_tokens
@@ -19,8 +20,6 @@ from albert_tf_lite.errors import AlbertError
 
 # Part of every shard's name: increase it when the same texts give other records.
 FORMAT = 1
-# The arrays of a shard, beside that of its labels.
-PACKED = ("token_ids", "lengths", "second_starts")
 
 
 @dataclasses.dataclass(frozen=True)

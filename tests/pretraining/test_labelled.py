@@ -20,7 +20,8 @@ from albert_tf.pretraining import (
     pretrain_labelled,
     read_heads,
 )
-from albert_tf.pretraining.labelled import LabelledBatches, LabelledModel
+from albert_tf.pretraining.labelled import LabelledModel
+from albert_tf.pretraining.labelled_records import LabelledBatches
 from albert_tf.pretraining.model import build_network
 from albert_tf.training.optimizers import scheduled_optimizer
 
