@@ -30,6 +30,7 @@ EXCEPTIONS = {
     "convert_records": "reads files of other programs; tests/pretraining",
     "download_release": "downloads",
     "pretrain": "trains for 10,000 steps",
+    "pretrain_labelled": "trains for 10,000 steps",
     "SentencePieceTokenizer": "needs the released 30k-clean.model",
 }
 # Take seconds, and other tests cover what they do.
