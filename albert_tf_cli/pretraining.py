@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import pathlib
 import types
 from typing import Annotated, Literal
@@ -23,6 +24,8 @@ from albert_tf_cli.pretraining_data import MarkedLabels, Ngram
 from albert_tf_lite.errors import AlbertError
 
 _HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
+# The default number of steps between evaluations, and of steps per call on a GPU.
+INTERVAL, MOST_STEPS_PER_CALL = 1000, 32
 Optimizer = Literal["lamb", "adamw"]
 
 
@@ -80,8 +83,8 @@ def pretrain(
     steps_per_call: Annotated[
         int | None,
         training_option(
-            "Steps that a call of the device trains. Default: 32 for JAX on a GPU, "
-            "else 1.",
+            "Steps that a call of the device trains. Default: up to 32 for JAX on a "
+            "GPU, else 1.",
             min=1,
         ),
     ] = None,
@@ -185,7 +188,10 @@ def _start_backend(args):
     if args.steps_per_call is None:
         devices = keras.distribution.list_devices()
         has_gpu = backend == "jax" and devices[0].startswith(("gpu", "cuda"))
-        args.steps_per_call = 32 if has_gpu else 1
+        # A divisor of the steps and the interval.
+        unit = math.gcd(args.interval or INTERVAL, args.steps or INTERVAL)
+        counts = range(MOST_STEPS_PER_CALL if has_gpu else 1, 0, -1)
+        args.steps_per_call = next(x for x in counts if unit % x == 0)
     # All hosts start from the same weights.
     keras.utils.set_random_seed(args.seed)
     keras.config.set_dtype_policy(as_dtype(args.precision))
