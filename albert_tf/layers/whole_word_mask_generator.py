@@ -261,7 +261,7 @@ def cut_into_ngrams(
     starts = selectable & (word_starts | after_a_gap)
     words = ops.cumsum(ops.cast(starts, "int32"), axis=1) - 1
     weights = 1 / np.arange(1, ngram + 1)
-    limits = np.cumsum(weights / weights.sum())[:-1].astype("float32")
+    limits = ops.convert_to_tensor(np.cumsum(weights / weights.sum())[:-1], "float32")
     draws = keras.random.uniform(ops.shape(words), seed=seed)[..., None]
     lengths = 1 + ops.sum(ops.cast(draws >= limits, "int32"), axis=-1)
     # The word at which an n-gram begins, by its number; the first begins at word 0.
