@@ -366,16 +366,26 @@ def _network(args, records):
 
 
 def _plain_network(args, records):
-    """Return the same network where TensorFlow is not installed."""
-    import zh
+    """Return the same network where TensorFlow is not installed.
+
+    There, --config is a size or a JSON file of arguments of `AlbertBackbone`, and
+    --checkpoint a file of `write_weights`.
+    """
     from albert_tf.backbone import AlbertBackbone
     from albert_tf.pretraining.model import build_network, read_weights
 
-    if args.checkpoint is None:
-        file = pathlib.Path(args.config)
-        sizes = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-        sizes = sizes or zh.SIZES[args.config]
-        sizes = {**sizes, "vocabulary_size": records.tokens["size"]}
-        backbone = AlbertBackbone(**sizes)
-        return build_network(backbone, records.order_classes)
-    return read_weights(args.checkpoint, records.order_classes)
+    if args.checkpoint is not None:
+        return read_weights(args.checkpoint, records.order_classes)
+    file = pathlib.Path(args.config)
+    if file.is_file():
+        sizes = json.loads(file.read_text("utf-8"))
+    else:
+        from zh.sizes import SIZES
+
+        if args.config not in SIZES:
+            raise FileNotFoundError(
+                f"{args.config} is neither a file nor one of {', '.join(SIZES)}."
+            )
+        sizes = SIZES[args.config]
+    sizes = {**sizes, "vocabulary_size": records.tokens["size"]}
+    return build_network(AlbertBackbone(**sizes), records.order_classes)
