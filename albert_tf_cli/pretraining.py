@@ -371,21 +371,22 @@ def _plain_network(args, records):
     There, --config is a size or a JSON file of arguments of `AlbertBackbone`, and
     --checkpoint a file of `write_weights`.
     """
-    from albert_tf.backbone import AlbertBackbone
+    from albert_tf.backbone import SIZES, AlbertBackbone
     from albert_tf.pretraining.model import build_network, read_weights
 
     if args.checkpoint is not None:
         return read_weights(args.checkpoint, records.order_classes)
     file = pathlib.Path(args.config)
     if file.is_file():
-        sizes = json.loads(file.read_text("utf-8"))
+        config = json.loads(file.read_text("utf-8"))
     else:
-        from zh.sizes import SIZES
+        from zh.sizes import SIZES as CHINESE_SIZES
 
-        if args.config not in SIZES:
+        known = {**SIZES, **CHINESE_SIZES}
+        if args.config not in known:
             raise FileNotFoundError(
-                f"{args.config} is neither a file nor one of {', '.join(SIZES)}."
+                f"{args.config} is neither a file nor one of {', '.join(known)}."
             )
-        sizes = SIZES[args.config]
-    sizes = {**sizes, "vocabulary_size": records.tokens["size"]}
-    return build_network(AlbertBackbone(**sizes), records.order_classes)
+        config = known[args.config]
+    config = {**config, "vocabulary_size": records.tokens["size"]}
+    return build_network(AlbertBackbone(**config), records.order_classes)
