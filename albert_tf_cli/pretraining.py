@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import json
+import math
 import pathlib
 import types
 from typing import Annotated, Any, Literal
@@ -24,6 +25,8 @@ from albert_tf_cli.pretraining_data import MarkedLabels, Ngram
 from albert_tf_lite.errors import AlbertError
 
 _HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
+# The default number of steps between evaluations, and of steps per call on a GPU.
+INTERVAL, MOST_STEPS_PER_CALL = 1000, 32
 Optimizer = Literal["lamb", "adamw"]
 
 
@@ -88,8 +91,8 @@ def pretrain(
     steps_per_call: Annotated[
         int | None,
         training_option(
-            "Steps that a call of the device trains. Default: 32 for JAX on a GPU, "
-            "else 1.",
+            "Steps that a call of the device trains. Default: up to 32 for JAX on a "
+            "GPU, else 1.",
             min=1,
         ),
     ] = None,
@@ -206,7 +209,10 @@ def _start_backend(args):
     if args.steps_per_call is None:
         devices = keras.distribution.list_devices()
         has_gpu = backend == "jax" and devices[0].startswith(("gpu", "cuda"))
-        args.steps_per_call = 32 if has_gpu else 1
+        # A divisor of the steps and the interval.
+        unit = math.gcd(args.interval or INTERVAL, args.steps or INTERVAL)
+        counts = range(MOST_STEPS_PER_CALL if has_gpu else 1, 0, -1)
+        args.steps_per_call = next(x for x in counts if unit % x == 0)
     # All hosts start from the same weights.
     keras.utils.set_random_seed(args.seed)
     keras.config.set_dtype_policy(as_dtype(args.precision))
@@ -386,16 +392,27 @@ def _network(args, records):
 
 
 def _plain_network(args, records):
-    """Return the same network where TensorFlow is not installed."""
-    import zh
-    from albert_tf.backbone import AlbertBackbone
+    """Return the same network where TensorFlow is not installed.
+
+    There, --config is a size or a JSON file of arguments of `AlbertBackbone`, and
+    --checkpoint a file of `write_weights`.
+    """
+    from albert_tf.backbone import SIZES, AlbertBackbone
     from albert_tf.pretraining.model import build_network, read_weights
 
-    if args.checkpoint is None:
-        file = pathlib.Path(args.config)
-        sizes = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-        sizes = sizes or zh.SIZES[args.config]
-        sizes = {**sizes, "vocabulary_size": records.tokens["size"]}
-        backbone = AlbertBackbone(**sizes)
-        return build_network(backbone, records.order_classes)
-    return read_weights(args.checkpoint, records.order_classes)
+    if args.checkpoint is not None:
+        return read_weights(args.checkpoint, records.order_classes)
+    file = pathlib.Path(args.config)
+    if file.is_file():
+        config = json.loads(file.read_text("utf-8"))
+    else:
+        from zh.sizes import SIZES as CHINESE_SIZES
+
+        known = {**SIZES, **CHINESE_SIZES}
+        if args.config not in known:
+            raise FileNotFoundError(
+                f"{args.config} is neither a file nor one of {', '.join(known)}."
+            )
+        config = known[args.config]
+    config = {**config, "vocabulary_size": records.tokens["size"]}
+    return build_network(AlbertBackbone(**config), records.order_classes)

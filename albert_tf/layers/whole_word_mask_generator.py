@@ -160,12 +160,6 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         inner_label_ids = None
         if marked_labels:
             inner_label_ids = marked_label_ids(tokenizer.get_vocabulary())
-            if inner_label_ids is None:
-                raise AlbertError(
-                    "Labels with ## need a vocabulary with Chinese characters after "
-                    "##, such as ##中 of albert_zh. This one has none: leave out "
-                    "`marked_labels=`."
-                )
         return cls(
             tokenizer.vocabulary_size(),
             mask_selection_rate,
@@ -267,7 +261,7 @@ def cut_into_ngrams(
     starts = selectable & (word_starts | after_a_gap)
     words = ops.cumsum(ops.cast(starts, "int32"), axis=1) - 1
     weights = 1 / np.arange(1, ngram + 1)
-    limits = np.cumsum(weights / weights.sum())[:-1].astype("float32")
+    limits = ops.convert_to_tensor(np.cumsum(weights / weights.sum())[:-1], "float32")
     draws = keras.random.uniform(ops.shape(words), seed=seed)[..., None]
     lengths = 1 + ops.sum(ops.cast(draws >= limits, "int32"), axis=-1)
     # The word at which an n-gram begins, by its number; the first begins at word 0.
@@ -390,14 +384,17 @@ def check_has_mask(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
 # === Labels of albert_zh ===
 
 
-def marked_label_ids(tokens: Sequence[str]) -> list[int] | None:
-    """Return the label of each token within a word; `None` without `##` labels.
+def marked_label_ids(tokens: Sequence[str]) -> list[int]:
+    """Return the label of each token within a word, with albert_zh's `##`.
 
     A Chinese character has the label `##` and the character where the vocabulary has
     it. -1 is for tokens that are their own label and begin words of such.
     """
-    if not any(map(_MARKED.fullmatch, tokens)):
-        return None
+    if not has_marked_labels(tokens):
+        raise AlbertError(
+            "Labels with ## need a vocabulary with Chinese characters after ##, such "
+            "as ##中 of albert_zh. This one has none: leave out `marked_labels=`."
+        )
     ids = {token: number for number, token in enumerate(tokens)}
     return [
         ids.get(f"##{token}", number) if CHINESE.fullmatch(token) else -1
@@ -405,16 +402,20 @@ def marked_label_ids(tokens: Sequence[str]) -> list[int] | None:
     ]
 
 
+def has_marked_labels(tokens: Sequence[str]) -> bool:
+    """Return whether a vocabulary has labels of Chinese characters within words."""
+    return any(map(_MARKED.fullmatch, tokens))
+
+
 def label_tokens(tokens: Sequence[str]) -> list[int] | None:
     """Return the token of each label; `None` without `##` labels.
 
     Tokenizers never return `##` and a Chinese character: each is a token alone.
     """
-    labels = marked_label_ids(tokens)
-    if labels is None:
+    if not has_marked_labels(tokens):
         return None
-    plain = list(range(len(labels)))
-    for token, label in enumerate(labels):
+    plain = list(range(len(tokens)))
+    for token, label in enumerate(marked_label_ids(tokens)):
         if label >= 0:
             plain[label] = token
     return plain

@@ -33,8 +33,8 @@ def find_tfrecords(
 ) -> list[pathlib.Path]:
     """Return the files of paths and patterns if they are TFRecords, else none.
 
-    They have a checksum in their first 12 bytes, or `tfrecord` in their names. Hidden
-    and empty files are left out.
+    They have a first record, or `tfrecord` in their names. Hidden and empty files are
+    left out.
     """
     patterns = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     paths = set[pathlib.Path]()
@@ -140,17 +140,14 @@ def convert_records(
 def _is_tfrecord(path: pathlib.Path) -> bool:
     if re.search("tf_?record", path.name):
         return True
-    with path.open("rb") as file:
-        head = file.read(12)
-    # A length and its CRC-32C, rotated, so that none is mistaken for data.
-    remainder = 2**32 - 1
-    for byte in head[:8]:
-        remainder ^= byte
-        for _ in range(8):
-            remainder = remainder >> 1 ^ 0x82F63B78 * (remainder & 1)
-    remainder ^= 2**32 - 1
-    rotated = (remainder >> 15 | remainder << 17) + 0xA282EAD8
-    return head[8:] == (rotated % 2**32).to_bytes(4, "little")
+    import tensorflow as tf
+
+    try:
+        # It compares the checksum of the first length.
+        next(iter(tf.data.TFRecordDataset(str(path))))
+    except (tf.errors.OpError, StopIteration):
+        return False
+    return True
 
 
 def _feature_lengths(path: pathlib.Path) -> dict[str, int]:

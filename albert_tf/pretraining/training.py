@@ -286,28 +286,17 @@ def seconds_per_call(model: StepModel, batches: Any) -> float:
     widths = [width for width, _ in batches.plan.epoch(0)]
     seconds = 0.0
     for width in dict.fromkeys(widths):
-        options: dict[str, Any] = {"shuffle": False, "verbose": 0}
         first = widths.index(width)
         for count in (1, TIMED_CALLS):
-            data = training_data(_Repeated(batches[first]), 0, count)
+            data = training_data([batches[first]] * count, 0, count)
             start = time.monotonic()
-            model.fit(data, steps_per_epoch=count, **options)
+            model.fit(data, steps_per_epoch=count, shuffle=False, verbose=0)
             duration = (time.monotonic() - start) / count
             # Also because on JAX, averaged weights would share memory with averages.
             for variable, value in zip(variables, before, strict=True):
                 variable.assign(value)
         seconds += duration * widths.count(width)
     return seconds / len(widths)
-
-
-class _Repeated(list):
-    """The same item for every number."""
-
-    def __init__(self, item: Any):
-        super().__init__([item])
-
-    def __getitem__(self, number: Any) -> Any:
-        return super().__getitem__(0)
 
 
 def _config(model: keras.Model) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 """Whole-word masks: their statistics, words stay whole, special tokens stay."""
 
+import json
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import run_python
 
 from albert_tf.layers.whole_word_mask_generator import (
     _Draws,
@@ -176,3 +179,34 @@ def test_marked_labels_of_albert_zh():
     # Converted back, no piece of a Latin word loses its marker.
     plain_ids = np.array(label_tokens(tokens))
     assert plain_ids[expected].tolist() == ids[0].tolist()
+
+
+SHARES = """
+import json, keras, numpy as np
+from albert_tf.layers import WholeWordMaskGenerator
+
+masks = WholeWordMaskGenerator(200, 0.15, 4, 96, [0, 2, 3])
+random, found = np.random.default_rng(0), np.zeros(4)
+for seed in range(4):
+    ids = random.integers(5, 200, (128, 512))
+    output = masks(ids, random.random(ids.shape) < 0.6, seed=[seed, 7])
+    output = {x: keras.ops.convert_to_numpy(y) for x, y in output.items()}
+    row, slot = np.nonzero(output["mask_weights"])
+    place = output["mask_positions"][row, slot]
+    assert (output["mask_ids"][row, slot] == ids[row, place]).all()
+    assert (output["token_ids"] != ids).sum() < len(row)
+    became = output["token_ids"][row, place]
+    is_mask, is_same = became == 4, became == ids[row, place]
+    found += [len(row), is_mask.sum(), (~is_mask & ~is_same).sum(), is_same.sum()]
+assert keras.backend.backend() == "BACKEND"
+print(json.dumps([found[0] / (4 * ids.size), *(found[1:] / found[0])]))
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_masks_of_other_backends(backend):
+    pytest.importorskip(backend)
+    script = SHARES.replace("BACKEND", backend)
+    found = json.loads(run_python(script, KERAS_BACKEND=backend))
+    assert found == pytest.approx([0.15, 0.8, 0.1, 0.1], abs=0.005)

@@ -191,6 +191,22 @@ def trained(data, tmp_path_factory):
     return out, [weight.numpy() for weight in pretrainer.weights], done
 
 
+@pytest.mark.traced
+def test_minutes_choose_the_steps_once(data, tmp_path):
+    pretrainer, records = model(layers=1), PretrainingRecords(data)
+    before = pretrainer.get_weights()
+    pretrainer.compile(scheduled_optimizer("adamw", 1e-3, ema_momentum=0.5))
+    options = {"batch_tokens": 8 * LENGTH, "minutes": 0.02, "verbose": 0}
+    # The trial changes no weight: at a rate of 0 nothing does.
+    options |= {"learning_rate": 0.0, "steps_per_call": 2}
+    done = pretrain(pretrainer, records, tmp_path, **options)
+    assert done["steps"] == 20 * done["interval"] >= 40 and not done["interval"] % 2
+    for first, second in zip(before, pretrainer.get_weights(), strict=True):
+        np.testing.assert_allclose(first, second, atol=1e-7)
+    again = pretrain(pretrainer, records, tmp_path, **options)
+    assert again["steps"] == done["steps"] and again["history"] == done["history"]
+
+
 def test_a_finished_training_is_not_trained_again(data, trained):
     out, weights, done = trained
     again, pretrainer = start(PretrainingRecords(data), out, seed=0)
