@@ -45,7 +45,7 @@ from albert_tf.training.run_state import without_names
 from albert_tf_lite.errors import AlbertError
 
 HEADS = "heads"
-# Of the losses.
+# The weight of each loss.
 WEIGHTS = {
     **{"classes": 1.0, "tags": 1.0, "spans": 0.5, "scores": 0.3},
     **{"mlm_logits": 1.0, "sop_logits": 0.3, "pairs": 0.3},
@@ -369,7 +369,13 @@ def write_heads(model: LabelledModel, folder: str | os.PathLike) -> None:
             for kind in ("kernel", "bias"):
                 value = ops.convert_to_numpy(getattr(part, kind))
                 arrays[f"{name}/{kind}"] = value
-    write_json(folder / f"{HEADS}.json", dict(model.labelled_heads))
+    # The arguments of classifiers and regressors.
+    pooling = {x: {"pooling_mode": "mean"} for x in ("classes", "scores")}
+    heads = {
+        name: {**head, **pooling.get(TARGETS[head["task"]], {})}
+        for name, head in model.labelled_heads.items()
+    }
+    write_json(folder / f"{HEADS}.json", heads)
     path = folder / f"{HEADS}.npz"
     with complete_file(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, **arrays)
@@ -383,8 +389,8 @@ def read_heads(folder: str | os.PathLike) -> dict[str, dict[str, Any]]:
 
     Returns:
         By name a dict as in the manifest (`task`, `pairs`, `labels`, `tags`) with the
-        arrays `kernel` [hidden_dim, outputs] and `bias` [outputs]. Heads of texts read
-        the mean of the last hidden states.
+        `pooling_mode` of a head of texts, and the arrays `kernel` [hidden_dim, outputs]
+        and `bias` [outputs].
 
     Raises:
         AlbertError: if both files do not belong together.

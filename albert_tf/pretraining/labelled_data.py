@@ -152,7 +152,7 @@ def make_labelled_data(
     packer = _Packer(tokenizer, sequence_length)
     jobs: list[tuple[Any, Any, dict]] = [
         (
-            dataclasses.astuple(data),
+            [getattr(data, x.name) for x in dataclasses.fields(data)],
             functools.partial(packer.labelled, data, heads[data.head]),
             {
                 "set": data.name,
@@ -236,7 +236,7 @@ def _digest(*content):
 
 
 def _plain(values):
-    # Of a NumPy array, a NumPy number or a Series.
+    """Return a NumPy array or number, or a Series, as JSON can hold it."""
     return values.tolist()
 
 

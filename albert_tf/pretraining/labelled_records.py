@@ -93,7 +93,7 @@ class LabelledRecords:
 
     @property
     def tokens(self) -> dict[str, int]:
-        """As for `PretrainingRecords`."""
+        """The `size` of the vocabulary and ids, see `PretrainingRecords`."""
         return self.manifest["tokens"]
 
     @property

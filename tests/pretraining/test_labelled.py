@@ -333,6 +333,7 @@ def test_two_sets_are_learned(tmp_path):
     assert "spans_loss" not in last and "scores_accuracy" not in last
     heads = read_heads(tmp_path / "out")
     assert heads["sentiment"]["kernel"].shape == (48, 2)
+    assert heads["sentiment"]["pooling_mode"] == "mean"
     assert heads["entities"]["tags"] == ["O", "B-PER", "I-PER"]
 
 
