@@ -298,7 +298,7 @@ def _write(context, args, model, saving, parts, done):
     metrics += ["classes_accuracy", "tags_accuracy", "spans_accuracy", "pairs_accuracy"]
     plot_history(history, metrics, folder / "loss.png", done["interval"], "step")
     if saving is None:
-        from albert_tf.pretraining.model import write_weights
+        from albert_tf.pretraining.network import write_weights
 
         write_weights(model, folder / "weights.npz")
         common.console.print(
@@ -398,7 +398,7 @@ def _plain_network(args, records):
     --checkpoint a file of `write_weights`.
     """
     from albert_tf.backbone import SIZES, AlbertBackbone
-    from albert_tf.pretraining.model import build_network, read_weights
+    from albert_tf.pretraining.network import build_network, read_weights
 
     if args.checkpoint is not None:
         return read_weights(args.checkpoint, records.order_classes)

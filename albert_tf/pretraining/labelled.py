@@ -26,13 +26,10 @@ from albert_tf.pretraining.labelled_records import (
     LabelledBatches,
     LabelledRecords,
 )
-from albert_tf.pretraining.model import (
-    PretrainingModel,
-    backbone_of,
-    features_of,
-    weighted_losses,
-)
+from albert_tf.pretraining.model import PretrainingModel
+from albert_tf.pretraining.network import backbone_of, features_of
 from albert_tf.pretraining.records import TARGETS
+from albert_tf.pretraining.step import attraction, squared_errors, weighted_losses
 from albert_tf.pretraining.training import (
     check_fits,
     check_same_tokens,
@@ -50,7 +47,6 @@ WEIGHTS = {
     **{"classes": 1.0, "tags": 1.0, "spans": 0.5, "scores": 0.3},
     **{"mlm_logits": 1.0, "sop_logits": 0.3, "pairs": 0.3},
 }
-TEMPERATURE = 0.05
 # Below any logit.
 NEVER = -1e9
 
@@ -205,36 +201,6 @@ class LabelledModel(PretrainingModel):
             y = ops.maximum(y, 0)
             found |= weighted_losses(logits, y, weights, kind, guesses)
         return found
-
-
-def squared_errors(
-    outputs: Tensor, scores: Tensor, variances: Tensor, name: str
-) -> dict[str, Tensor]:
-    """Return the mean of the errors by variance, where the scores are not NaN."""
-    is_score = ~ops.isnan(scores)
-    weights = ops.cast(is_score, "float32")
-    errors = (outputs - ops.where(is_score, scores, 0.0)) ** 2 / variances
-    total = ops.maximum(ops.sum(weights), 1.0)
-    return {
-        f"{name}_loss": ops.sum(weights * errors) / total,
-        f"{name}_count": ops.sum(weights),
-    }
-
-
-def attraction(vectors: Tensor, name: str = "pairs") -> dict[str, Tensor]:
-    """Return the losses of finding the second text of each pair among all.
-
-    Args:
-        vectors: float tensor [2 * pairs, hidden_dim], first those of the first texts.
-        name: string, that of the loss.
-    """
-    norms = ops.sqrt(ops.sum(vectors**2, axis=-1, keepdims=True))
-    vectors /= norms + 1e-6
-    count = ops.shape(vectors)[0] // 2
-    similarities = ops.matmul(vectors[:count], ops.transpose(vectors[count:]))
-    both = ops.concatenate([similarities, ops.transpose(similarities)]) / TEMPERATURE
-    y = ops.arange(2 * count) % count
-    return weighted_losses(both, y, ops.ones_like(both[:, 0]), name, count)
 
 
 # === Training ===

@@ -18,7 +18,9 @@ from albert_tf.pretraining.batches import (
     training_data,
 )
 from albert_tf.pretraining.dataset import PretrainingRecords
-from albert_tf.pretraining.model import PretrainingModel, StepModel, backbone_of
+from albert_tf.pretraining.model import PretrainingModel
+from albert_tf.pretraining.network import backbone_of
+from albert_tf.pretraining.step import StepModel
 from albert_tf.training.optimizers import WarmupLinearDecay
 from albert_tf.training.run_state import TrainingState, hold_state, without_names
 from albert_tf_lite.errors import AlbertError

@@ -22,7 +22,7 @@ from albert_tf.pretraining import (
 )
 from albert_tf.pretraining.labelled import LabelledModel
 from albert_tf.pretraining.labelled_records import LabelledBatches
-from albert_tf.pretraining.model import build_network
+from albert_tf.pretraining.network import build_network
 from albert_tf.training.optimizers import scheduled_optimizer
 
 CHARACTERS = [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]

@@ -16,11 +16,8 @@ from scipy.special import log_softmax
 
 from albert_tf.pretraining import PretrainingRecords, pretrain
 from albert_tf.pretraining.batches import PretrainingBatches
-from albert_tf.pretraining.model import (
-    PretrainingModel,
-    build_network,
-    write_weights,
-)
+from albert_tf.pretraining.model import PretrainingModel
+from albert_tf.pretraining.network import build_network, write_weights
 from albert_tf.training import scheduled_optimizer
 
 
@@ -108,7 +105,7 @@ SAME = """
 import json, sys
 from made_records import LENGTH
 from albert_tf.pretraining import PretrainingRecords, pretrain
-from albert_tf.pretraining.model import read_weights
+from albert_tf.pretraining.network import read_weights
 from albert_tf.training import scheduled_optimizer
 
 network = read_weights(sys.argv[2])

@@ -1,0 +1,98 @@
+"""The network with both pretraining heads, and its weights in a file."""
+
+import json
+import os
+
+import keras
+import numpy as np
+from keras import ops
+
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.files import complete_file
+from albert_tf.layers import MaskedLMHead
+from albert_tf.layers.common import Tensor, at_least_float32, dense
+from albert_tf_lite.errors import AlbertError
+
+
+def build_network(backbone: AlbertBackbone, num_sop_classes: int = 2) -> keras.Model:
+    """Return the network of `AlbertPretrainer`, which needs TensorFlow, on any backend.
+
+    Its variables have the paths of those of `AlbertPretrainer`.
+
+    Args:
+        backbone: an `AlbertBackbone`.
+        num_sop_classes: int. Classes of sentence order; 0 for no such head.
+
+    Returns:
+        A `keras.Model` of `mlm_logits` and `sop_logits`.
+    """
+    head = MaskedLMHead(
+        backbone.embedding,
+        activation=backbone.activation,
+        dtype=backbone.dtype_policy,
+        name="mlm_logits",
+    )
+    positions = keras.Input((None,), dtype="int32", name="mask_positions")
+    hidden = backbone(backbone.input)
+    outputs = {"mlm_logits": head(hidden["sequence_output"], positions)}
+    if num_sop_classes:
+        dtype = at_least_float32(backbone.compute_dtype)
+        sop_head = dense(num_sop_classes, dtype=dtype, name="sop_logits")
+        outputs["sop_logits"] = sop_head(hidden["pooled_output"])
+    return keras.Model({**backbone.input, "mask_positions": positions}, outputs)
+
+
+def write_weights(network: keras.Model, path: str | os.PathLike) -> None:
+    """Write the weights of a network by their paths, and its sizes, to a `.npz` file.
+
+    Args:
+        network: the result of `build_network`.
+        path: string, the file.
+    """
+    config = json.dumps(backbone_of(network).get_config())
+    arrays = {x.path: ops.convert_to_numpy(x) for x in network.weights}
+    with complete_file(path) as temporary, open(temporary, "wb") as file:
+        np.savez_compressed(file, config=config, **arrays)
+
+
+def read_weights(path: str | os.PathLike, num_sop_classes: int = 2) -> keras.Model:
+    """Return the network in a file of `write_weights`.
+
+    Args:
+        path: string, the file.
+        num_sop_classes: as for `build_network`.
+
+    Raises:
+        AlbertError: if a weight is missing or has another shape.
+    """
+    with np.load(path, allow_pickle=False) as arrays:
+        config = json.loads(str(arrays["config"]))
+        network = build_network(AlbertBackbone.from_config(config), num_sop_classes)
+        shapes = {x: arrays[x].shape for x in arrays.files}
+        wrong = [x.path for x in network.weights if shapes.get(x.path) != x.shape]
+        if wrong:
+            raise AlbertError(
+                f"{path} does not have the weights of the network: {wrong[:3]}. Copy "
+                "it again, or choose the file of another training."
+            )
+        for weight in network.weights:
+            weight.assign(arrays[weight.path].astype("float32"))
+    return network
+
+
+def features_of(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the inputs of the backbone for sequences with their lengths."""
+    token_ids = ops.cast(batch["token_ids"], "int32")
+    place = ops.arange(ops.shape(token_ids)[1])
+    is_token = place < batch["lengths"][:, None]
+    is_second = is_token & (place >= batch["second_starts"][:, None])
+    return {
+        "token_ids": token_ids,
+        "segment_ids": ops.cast(is_second, "int32"),
+        "padding_mask": ops.cast(is_token, "int32"),
+    }
+
+
+def backbone_of(network: keras.Model) -> AlbertBackbone:
+    """Return the encoder of a network."""
+    return next(x for x in network.layers if isinstance(x, AlbertBackbone))
