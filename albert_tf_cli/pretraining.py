@@ -1,7 +1,6 @@
 """The command `albert-tf pretrain`."""
 
 import importlib.util
-import json
 import pathlib
 import types
 from typing import Annotated, Literal
@@ -150,6 +149,11 @@ def _check(args):
         raise AlbertError("Give --steps or --minutes, not both.")
     if args.checkpoint is not None:
         common.check_checkpoint(args.checkpoint)
+    if not _HAS_TENSORFLOW and not (args.checkpoint or ".npz").endswith(".npz"):
+        raise AlbertError(
+            "Without TensorFlow, --checkpoint reads the file of "
+            f"`albert_tf.pretraining.write_weights`. Received: {args.checkpoint}"
+        )
     for path in filter(None, (args.data, args.dev)):
         if not pathlib.Path(path).is_dir():
             raise FileNotFoundError(f"There are no records in {path}.")
@@ -337,12 +341,17 @@ def _network(args, records):
     """Return an `AlbertPretrainer` with the order classes of the records."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.models import AlbertPretrainer
+    from albert_tf.pretraining.model import backbone_of, read_weights
     from albert_tf.tokenizers import load_tokenizer
 
     classes = records.order_classes
     if args.checkpoint is None:
         backbone = random_backbone(args.config, records.tokens["size"])
         model = AlbertPretrainer(backbone, num_sop_classes=classes)
+    elif args.checkpoint.endswith(".npz"):
+        network = read_weights(args.checkpoint, classes)
+        model = AlbertPretrainer(backbone_of(network), num_sop_classes=classes)
+        model.set_weights(network.get_weights())
     else:
         opened = open_checkpoint(args.checkpoint)
         tokenizer = opened.tokenizer()
@@ -361,15 +370,9 @@ def _network(args, records):
 
 def _plain_network(args, records):
     """Return the same network where TensorFlow is not installed."""
-    import zh
-    from albert_tf.backbone import AlbertBackbone
-    from albert_tf.pretraining.model import build_network, read_weights
+    from albert_tf.pretraining import build_network, read_weights
 
     if args.checkpoint is None:
-        file = pathlib.Path(args.config)
-        sizes = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-        sizes = sizes or zh.SIZES[args.config]
-        sizes = {**sizes, "vocabulary_size": records.tokens["size"]}
-        backbone = AlbertBackbone(**sizes)
+        backbone = random_backbone(args.config, records.tokens["size"])
         return build_network(backbone, records.order_classes)
     return read_weights(args.checkpoint, records.order_classes)

@@ -29,7 +29,7 @@ NOT_RUN = {
     r"docker |tensorflow/serving": "starts a container",
     r"albert-tf demo ": "serves a page until Ctrl-C; tests/cli/test_demo.py",
     r"serving_client\.py": "needs a server; tests/examples/test_serving_client.py",
-    r"RAY_ADDRESS|pretrain_hosts\.py": "needs a cluster; nightly tests",
+    r"RAY_ADDRESS|--coordinator": "needs a cluster; nightly tests",
     r"albert-tf download [a-z]|hf://|HF_ENDPOINT": "downloads; test_download.py",
     r"^gunicorn |^uvicorn ": "serves until Ctrl-C",
     r"^hf upload ": "uploads to an account",
