@@ -1,10 +1,14 @@
 """Whole-word masks: their statistics, words stay whole, special tokens stay."""
 
+import pathlib
+
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from processes import run_python
 
 from albert_tf.layers.whole_word_mask_generator import (
     _Draws,
@@ -70,7 +74,7 @@ def chi_square(observed, shares):
 def test_words_are_whole_and_special_tokens_stay(seed, rate, most, ngram, words):
     ids, starts = sequences(5, 41, seed, words)
     masks = generator(rate, most, ngram=ngram)
-    output = {x: y.numpy() for x, y in masks(ids, starts, seed=[seed, 1]).items()}
+    output = {x: np.asarray(y) for x, y in masks(ids, starts, seed=[seed, 1]).items()}
     chosen = predicted(output, ids.shape)
     numbers = word_numbers(ids, starts)
     assert not chosen[numbers < 0].any()
@@ -102,13 +106,14 @@ def test_lengths_rate_and_replacements_are_those_of_the_paper():
         ids = random.integers(5, VOCABULARY, (128, 2048)).astype("int32")
         starts = random.random(ids.shape) < 0.6
         starts[:, 0] = True
-        seed = tf.constant([part, 7])
+        seed = np.array([part, 7])
         output = masks(ids, starts, seed)
         chosen = predicted(output, ids.shape)
         # The first draw of a call.
-        cut = _Draws(tf.cast(seed, tf.int64))
-        ngrams = cut_into_ngrams(tf.ones(ids.shape, bool), starts, 3, cut).numpy()
-        numbers = ngrams + 2048 * np.arange(128)[:, None]
+        cut = _Draws(keras.ops.cast(seed, masks._seeds.state.dtype))
+        everywhere = keras.ops.ones(ids.shape, bool)
+        ngrams = cut_into_ngrams(everywhere, starts, 3, cut)
+        numbers = np.asarray(ngrams) + 2048 * np.arange(128)[:, None]
         lengths = np.bincount(numbers[chosen & starts])
         masked += np.bincount(lengths[lengths > 0], minlength=4)[1:4]
         words += starts.sum()
@@ -134,7 +139,12 @@ def test_masks_depend_on_the_seed_alone():
     for name, values in first.items():
         assert np.array_equal(values, again[name])
     assert not np.array_equal(first["token_ids"], other["token_ids"])
-    # Without a seed each epoch of a dataset draws other masks.
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.data")
+def test_without_a_seed_each_epoch_of_a_dataset_draws_other_masks():
+    ids, starts = sequences(8, 64)
+    masks = generator()
     data = tf.data.Dataset.from_tensors((ids, starts)).map(lambda *x: masks.call(*x))
     epochs = [next(iter(data))["token_ids"].numpy() for _ in range(2)]
     assert not np.array_equal(*epochs)
@@ -143,7 +153,7 @@ def test_masks_depend_on_the_seed_alone():
 def test_the_maximum_is_reached_and_words_above_it_are_skipped():
     ids, starts = sequences(200, 64)
     output = generator(0.3, 5, ngram=3)(ids, starts, seed=[3, 4])
-    assert output["mask_weights"].numpy().sum(1).mean() > 0.96 * 5
+    assert np.sum(output["mask_weights"], axis=1).mean() > 0.96 * 5
     ids = np.arange(5, 45, dtype="int32")[np.newaxis]
     one_word = np.arange(40)[np.newaxis] == 0
     for whole_word, count in ((True, 0), (False, 6)):
@@ -151,7 +161,7 @@ def test_the_maximum_is_reached_and_words_above_it_are_skipped():
         assert np.sum(mask(ids, one_word)["mask_weights"]) == count
     # Very short sequences, and sequences with nothing to mask.
     output = generator(most=7)(np.array([[9], [PAD]]))
-    assert output["mask_weights"].numpy().sum(1).tolist() == [1, 0]
+    assert np.sum(output["mask_weights"], axis=1).tolist() == [1, 0]
 
 
 def test_marked_labels_of_albert_zh():
@@ -176,3 +186,14 @@ def test_marked_labels_of_albert_zh():
     # Converted back, no piece of a Latin word loses its marker.
     plain_ids = np.array(label_tokens(tokens))
     assert plain_ids[expected].tolist() == ids[0].tolist()
+
+
+@pytest.mark.nightly
+def test_on_jax():
+    """All tests of this file."""
+    if keras.backend.backend() == "jax":
+        pytest.skip("is that run")
+    pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
+    code = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
+    file = pathlib.Path(__file__)
+    run_python(code, "-q", "-pno:cacheprovider", file, KERAS_BACKEND="jax")
