@@ -37,7 +37,7 @@ NOT_RUN = {
     r"ALBERT_TF_RELEASED": "needs released weights",
     r"^python benchmarks/": "measures for minutes",
     r"albert_star_rating|StarRating|star-rating": "tests/test_new_task.py",
-    r"KERAS_BACKEND": "tests/backbone/test_without_tensorflow.py",
+    r"KERAS_BACKEND": "needs JAX; test_without_tensorflow.py, test_pretraining.py",
 }
 # Stands for a data set that cannot be bundled.
 OCNLI = '{"sentence1": "他在踢球。", "sentence2": "他在运动。", "label": "entailment"}'
