@@ -107,7 +107,7 @@ def pretrain(
     Starts from random weights (--config) or from a checkpoint (--checkpoint). Writes
     the checkpoint, history.json and loss.png to --output. The same command resumes
     after an interruption: Ctrl-C and SIGTERM save the state, which is also saved every
-    three minutes.
+    three minutes. On JAX, it is saved after each interval.
 
     \b
     Example:
