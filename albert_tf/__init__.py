@@ -6,18 +6,14 @@ import os
 
 __version__ = "0.1.0"
 
-# Layers and backbone run on every backend of Keras; all else needs TensorFlow.
-_FOLDERS = ("backbone", "layers")
+# These run on every backend of Keras, or need none; all else needs TensorFlow.
+_FOLDERS = ("backbone", "data", "evaluation", "layers", "pretraining", "training")
 _TENSORFLOW_FOLDERS = (
     "checkpoints",
-    "data",
-    "evaluation",
     "export",
     "models",
     "preprocessing",
-    "pretraining",
     "tokenizers",
-    "training",
 )
 _FUNCTIONS = {
     "AlbertError": "albert_tf_lite.errors",
@@ -42,8 +38,7 @@ def __getattr__(name):
     if name not in (*_FOLDERS, "AlbertError") and not _HAS_TENSORFLOW:
         raise ImportError(
             f"albert_tf.{name} needs TensorFlow: pip install tensorflow "
-            "tensorflow-text. Only albert_tf.layers and albert_tf.backbone run "
-            "without it."
+            f"tensorflow-text. Only these run without it: {', '.join(_FOLDERS)}."
         )
     if name in _FUNCTIONS:
         value = getattr(importlib.import_module(_FUNCTIONS[name]), name)

@@ -45,7 +45,6 @@ def random_backbone(config: str, vocabulary_size: int | None = None) -> Any:
     """Build a backbone of a named size or of a config file, with random weights."""
     import zh
     from albert_tf.backbone import SIZES, AlbertBackbone
-    from albert_tf.checkpoints import config_arguments
 
     sizes = {**SIZES, **zh.SIZES}
     if config in sizes:
@@ -56,4 +55,7 @@ def random_backbone(config: str, vocabulary_size: int | None = None) -> Any:
             f"--config {config} is neither a file nor a known size. Known sizes: "
             f"{', '.join(sizes)}"
         )
+    # Needs TensorFlow.
+    from albert_tf.checkpoints import config_arguments
+
     return AlbertBackbone(**config_arguments(config))

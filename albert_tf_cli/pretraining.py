@@ -119,7 +119,8 @@ def pretrain(
     Starts from random weights (--config) or from a checkpoint (--checkpoint). Writes
     the checkpoint, history.json and loss.png to --output. The same command resumes
     after an interruption: Ctrl-C and SIGTERM save the state, which is also saved every
-    three minutes. With --labelled also the heads, heads.npz and heads.json.
+    three minutes. On JAX, it is saved after each interval. With --labelled also the
+    heads, heads.npz and heads.json.
 
     \b
     Examples:
@@ -169,6 +170,11 @@ def _check(args):
         raise AlbertError("Give --steps or --minutes, not both.")
     if args.checkpoint is not None:
         common.check_checkpoint(args.checkpoint)
+    if not _HAS_TENSORFLOW and not (args.checkpoint or ".npz").endswith(".npz"):
+        raise AlbertError(
+            "Without TensorFlow, --checkpoint reads the file of "
+            f"`albert_tf.pretraining.write_weights`. Received: {args.checkpoint}"
+        )
     if args.labelled and (args.dev or args.hosts > 1):
         raise AlbertError(
             "--labelled trains on one host and without --dev. Leave out --dev, "
@@ -369,12 +375,17 @@ def _network(args, records):
     """Return an `AlbertPretrainer` with the order classes of the records."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.models import AlbertPretrainer
+    from albert_tf.pretraining.network import backbone_of, read_weights
     from albert_tf.tokenizers import load_tokenizer
 
     classes = records.order_classes
     if args.checkpoint is None:
         backbone = random_backbone(args.config, records.tokens["size"])
         model = AlbertPretrainer(backbone, num_sop_classes=classes)
+    elif args.checkpoint.endswith(".npz"):
+        network = read_weights(args.checkpoint, classes)
+        model = AlbertPretrainer(backbone_of(network), num_sop_classes=classes)
+        model.set_weights(network.get_weights())
     else:
         opened = open_checkpoint(args.checkpoint)
         tokenizer = opened.tokenizer()

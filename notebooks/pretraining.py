@@ -30,6 +30,7 @@ from albert_tf.pretraining import (
     make_pretraining_data,
     pretrain,
 )
+from albert_tf.pretraining.batches import PretrainingBatches
 
 EXAMPLES = Path("../examples")
 OUTPUT = Path(tempfile.mkdtemp())
@@ -51,9 +52,9 @@ for name in ("train", "test"):
 # %% [markdown]
 # ## 2. Records
 #
-# Sentences become pairs of segments, in order or swapped. jieba finds the words, so
-# that whole words are masked later. The masks themselves are drawn each time a
-# record is read. `keep_unpaired` also uses reviews of a single sentence.
+# Sentences become pairs of segments, stored as flat arrays of token ids. jieba finds
+# the words, so that whole words are masked later. The order of a pair and the masks
+# are drawn anew for each batch. `keep_unpaired` also uses reviews of a single sentence.
 
 # %%
 settings = PretrainingData(
@@ -66,56 +67,51 @@ settings = PretrainingData(
 for name in ("train", "test"):
     make_pretraining_data(OUTPUT / f"{name}.txt", OUTPUT / name, settings)
 records, held_out = (PretrainingRecords(OUTPUT / name) for name in ("train", "test"))
-print(sum(records.counts.values()), "sequences to train on,", end=" ")
-print(sum(held_out.counts.values()), "held out")
+print(len(records), "sequences to train on,", len(held_out), "held out")
 
 # %% [markdown]
-# This is what the model sees: a few words are masked, and it predicts their tokens.
+# This is what the model sees: a batch has sequences of similar length, a few words are
+# masked, and it predicts their tokens.
 
 # %%
-tokenizer = records.tokenizer
-features, _, _ = next(iter(records.dataset(4, records.masks(), seed=1)))
-for ids in features["token_ids"].numpy():
-    tokens = [tokenizer.id_to_token(int(i)) for i in ids if i]
-    print("".join(tokens))
+tokenizer = albert_tf.tokenizers.load_tokenizer(records.vocabulary)
+batch = PretrainingBatches(records, batch_tokens=2048)[0]
+ids, starts = (batch[name][:4, 0] for name in ("token_ids", "word_starts"))
+for row in records.masks()(ids, starts, seed=(0, 1))["token_ids"].numpy():
+    print("".join(tokenizer.id_to_token(int(i)) for i in row if i))
 
 # %% [markdown]
 # ## 3. Train
 #
 # Both losses of ALBERT: masked tokens and sentence order. `pretrain` evaluates on the
 # held-out records at each interval, saves its state, and resumes after an interruption.
-# The command `albert-tf pretrain` does the same.
+# The command `albert-tf pretrain` does the same, also on a GPU with JAX.
 
 # %%
-STEPS, INTERVAL = 60, 15
+STEPS, INTERVAL = 60, 6
 keras.utils.set_random_seed(1)
 model = albert_tf.models.AlbertPretrainer.from_checkpoint(MICRO)
-model.compile(albert_tf.training.scheduled_optimizer("adamw", 3e-4, STEPS))
-before = model.evaluate(
-    held_out.dataset(32, held_out.masks(), training=False),
-    return_dict=True,
-    verbose=0,
-)
+model.compile(albert_tf.training.scheduled_optimizer("adamw", 3e-4))
 history = pretrain(
     model,
     records,
     OUTPUT / "my_albert",
     steps=STEPS,
-    batch_size=32,
+    batch_tokens=2048,
+    learning_rate=3e-4,
     interval=INTERVAL,
     dev=held_out,
     verbose=0,
 )["history"]
+steps = range(INTERVAL, STEPS + 1, INTERVAL)
 names = ["mlm_logits_loss", "mlm_logits_accuracy", "sop_logits_accuracy"]
-after = {name: history[f"val_{name}"][-1] for name in names}
-pandas.DataFrame({"before": before, "after": after}).loc[names].round(3)
+table = pandas.DataFrame({name: history[f"val_{name}"] for name in names}, steps)
+table.rename_axis("step").iloc[[0, -1]].round(3)
 
 # %%
 figure, axis = plt.subplots(figsize=(4.5, 2.6), dpi=80)
-steps = range(INTERVAL, STEPS + 1, INTERVAL)
 axis.plot(steps, history["mlm_logits_loss"], label="training")
-curve = [before["mlm_logits_loss"], *history["val_mlm_logits_loss"]]
-axis.plot([0, *steps], curve, marker="o", label="held out")
+axis.plot(steps, table["mlm_logits_loss"], marker="o", label="held out")
 axis.set(xlabel="step", title="loss of masked tokens")
 axis.legend()
 plt.show()

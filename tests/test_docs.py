@@ -29,7 +29,7 @@ NOT_RUN = {
     r"docker |tensorflow/serving": "starts a container",
     r"albert-tf demo ": "serves a page until Ctrl-C; tests/cli/test_demo.py",
     r"serving_client\.py": "needs a server; tests/examples/test_serving_client.py",
-    r"RAY_ADDRESS|pretrain_hosts\.py": "needs a cluster; nightly tests",
+    r"RAY_ADDRESS|--coordinator": "needs a cluster; nightly tests",
     r"albert-tf download [a-z]|hf://|HF_ENDPOINT": "downloads; test_download.py",
     r"^gunicorn |^uvicorn ": "serves until Ctrl-C",
     r"^hf upload ": "uploads to an account",
@@ -38,7 +38,7 @@ NOT_RUN = {
     r"^python benchmarks/": "measures for minutes",
     r"albert_star_rating|StarRating|star-rating": "tests/test_new_task.py",
     r"^from cleanlab": "cleanlab is not installed for the tests",
-    r"KERAS_BACKEND": "tests/backbone/test_without_tensorflow.py",
+    r"KERAS_BACKEND": "needs JAX; test_without_tensorflow.py, test_pretraining.py",
 }
 # Stands for a data set that cannot be bundled.
 OCNLI = '{"sentence1": "他在踢球。", "sentence2": "他在运动。", "label": "entailment"}'

@@ -5,6 +5,7 @@ from albert_tf.pretraining.labelled import pretrain_labelled, read_heads
 from albert_tf.pretraining.labelled_data import LabelledSet, make_labelled_data
 from albert_tf.pretraining.labelled_records import LabelledRecords
 from albert_tf.pretraining.make_records import make_pretraining_data
+from albert_tf.pretraining.network import build_network, read_weights, write_weights
 from albert_tf.pretraining.shards import PretrainingData
 from albert_tf.pretraining.tfrecords import convert_records
 from albert_tf.pretraining.training import pretrain
@@ -14,10 +15,13 @@ __all__ = [
     "LabelledSet",
     "PretrainingData",
     "PretrainingRecords",
+    "build_network",
     "convert_records",
     "make_labelled_data",
     "make_pretraining_data",
     "pretrain",
     "pretrain_labelled",
     "read_heads",
+    "read_weights",
+    "write_weights",
 ]

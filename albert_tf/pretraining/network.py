@@ -24,7 +24,14 @@ def build_network(backbone: AlbertBackbone, num_sop_classes: int = 2) -> keras.M
         num_sop_classes: int. Classes of sentence order; 0 for no such head.
 
     Returns:
-        A `keras.Model` of `mlm_logits` and `sop_logits`.
+        A `keras.Model` of `mlm_logits` [batch, masks, vocabulary] and `sop_logits`
+        [batch, classes].
+
+    Example:
+    ```python
+    network = albert_tf.pretraining.build_network(backbone)
+    network.output["sop_logits"].shape
+    ```
     """
     head = MaskedLMHead(
         backbone.embedding,
@@ -46,8 +53,14 @@ def write_weights(network: keras.Model, path: str | os.PathLike) -> None:
     """Write the weights of a network by their paths, and its sizes, to a `.npz` file.
 
     Args:
-        network: the result of `build_network`.
+        network: an `AlbertPretrainer`, or the result of `build_network`.
         path: string, the file.
+
+    Example:
+    ```python
+    albert_tf.pretraining.write_weights(pretrainer, "start.npz")
+    network = albert_tf.pretraining.read_weights("start.npz")
+    ```
     """
     config = json.dumps(backbone_of(network).get_config())
     arrays = {x.path: ops.convert_to_numpy(x) for x in network.weights}

@@ -99,13 +99,17 @@ def twins(tokens, old):
 
 
 def write_weights(vocabulary, output):
-    from albert_tf.models import AlbertPretrainer
+    import albert_tf
+    from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
     tokens = vocabulary.read_text("utf-8").splitlines()
     model = AlbertPretrainer.from_checkpoint(FOLDER)
     old = model.backbone.vocabulary_size
-    draw, values = np.random.default_rng(0), {}
-    for weight in model.weights:
+    sizes = {"vocabulary_size": len(tokens), "max_sequence_length": 512}
+    backbone = AlbertBackbone(**{**model.backbone.get_config(), **sizes})
+    extended = AlbertPretrainer(backbone)
+    draw = np.random.default_rng(0)
+    for weight, target in zip(model.weights, extended.weights, strict=True):
         value = weight.numpy()
         if weight.path.endswith("position_table"):
             value = np.tile(value, (512 // len(value), 1))
@@ -121,8 +125,8 @@ def write_weights(vocabulary, output):
                     noise = draw.normal(size=value.shape[1])
                     new[i] = value[tokens.index("[UNK]")] + value.std(0) / 2 * noise
             value = new
-        values[weight.path] = value.astype("float16")
-    np.savez_compressed(output, **values)
+        target.assign(value)
+    albert_tf.pretraining.write_weights(extended, output)
 
 
 def main():

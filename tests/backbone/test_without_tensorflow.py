@@ -3,17 +3,11 @@
 import importlib.util
 
 import pytest
-from processes import run_python
+from processes import WITHOUT_TENSORFLOW, run_python
 
-SCRIPT = """
-import importlib.util, sys
-
-# Like modules that are not installed.
-names = ("tensorflow", "tensorflow_text", "tf_keras")
-sys.modules.update(dict.fromkeys(names))
-find_spec = importlib.util.find_spec
-importlib.util.find_spec = lambda x, *_: None if x in names else find_spec(x, *_)
-
+SCRIPT = (
+    WITHOUT_TENSORFLOW
+    + """
 import keras, numpy as np
 import albert_tf
 from albert_tf.backbone import AlbertBackbone
@@ -32,12 +26,15 @@ before = backbone.token_embedding.get_weights()[0]
 loss = model.fit(inputs, ids[:, 0] % 2, verbose=0).history["loss"][0]
 assert np.isfinite(loss)
 assert np.abs(backbone.token_embedding.get_weights()[0] - before).max() > 0
+for name in albert_tf._FOLDERS:
+    assert getattr(albert_tf, name).__all__
 assert sys.modules["tensorflow"] is None
 try:
     albert_tf.models
 except ImportError as error:
     print(keras.backend.backend(), error)
 """
+)
 
 
 @pytest.mark.slow

@@ -5,15 +5,17 @@ import pathlib
 import re
 import shutil
 
+import numpy as np
 import pytest
 from command_line import CONFIG, refused, run
+from processes import WITHOUT_TENSORFLOW, run_python
 from small_corpus import write_corpus, write_vocabulary
 
 import albert_tf
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.saving import Saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
-from albert_tf.pretraining import read_heads
+from albert_tf.pretraining import read_heads, write_weights
 from albert_tf_cli import common
 
 # Traced steps are faster than eager ones from some ten on.
@@ -103,6 +105,32 @@ def test_starting_from_a_released_layout(records, tmp_path):
     # At a rate of 0 only the sums of LAMB move, by rounding.
     for first, second in zip(model.weights, again.weights, strict=True):
         assert abs(first - second).numpy().max() < 1e-7
+
+
+PLAIN = f"{WITHOUT_TENSORFLOW}\nimport albert_tf_cli\nalbert_tf_cli.main()"
+
+
+@pytest.mark.nightly
+def test_a_machine_without_tensorflow_trains_and_the_same_command_converts(
+    folder, records, tmp_path
+):
+    pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
+    # Beside another checkpoint, which is not opened.
+    model = AlbertPretrainer(
+        AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)
+    )
+    albert_tf.save_checkpoint(model, tmp_path / "other", layout="albert_zh")
+    write_weights(model, tmp_path / "start.npz")
+    command = options(records, tmp_path / "out", checkpoint=tmp_path / "start.npz")
+    out = run_python(PLAIN, *command, KERAS_BACKEND="jax")
+    assert "The same command with TensorFlow" in " ".join(out.split())
+    with np.load(tmp_path / "out" / "weights.npz") as weights:
+        weights = dict(weights)
+    out = printed(*command)
+    assert "Checkpoint (albert_zh)" in out and "Epoch" not in out
+    assert not (tmp_path / "out" / "weights.npz").exists()
+    for weight in AlbertPretrainer.from_checkpoint(tmp_path / "out").weights:
+        assert np.array_equal(weight, weights[weight.path])
 
 
 @pytest.mark.slow

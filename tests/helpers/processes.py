@@ -8,6 +8,16 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATH = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "helpers")])
 
+WITHOUT_TENSORFLOW = """
+import importlib.util, sys
+
+# Like modules that are not installed.
+names = ("tensorflow", "tensorflow_text", "tf_keras")
+sys.modules.update(dict.fromkeys(names))
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda x, *_: None if x in names else find_spec(x, *_)
+"""
+
 
 def run_python(code, *arguments, input=None, cwd=None, **environment):
     """Run code, or a script by its path; assert its success and return its output."""

@@ -70,7 +70,9 @@ def built(case, **kwargs):
 
 
 def test_every_public_layer_has_a_case():
-    assert {name.partition("-")[0] for name in CASES} == set(layers.__all__)
+    # Without weights; it has a file of tests.
+    expected = {*layers.__all__} - {"WholeWordMaskGenerator"}
+    assert {name.partition("-")[0] for name in CASES} == expected
 
 
 @every_layer
