@@ -1,6 +1,7 @@
 """Models that are trained from a checkpoint or from random weights."""
 
 import inspect
+import json
 import pathlib
 from typing import Any
 
@@ -59,3 +60,61 @@ def random_backbone(config: str, vocabulary_size: int | None = None) -> Any:
     from albert_tf.checkpoints import config_arguments
 
     return AlbertBackbone(**config_arguments(config))
+
+
+def new_pretrainer(config, checkpoint, records):
+    """Return an `AlbertPretrainer` with the order classes of the records."""
+    from albert_tf.checkpoints import open_checkpoint
+    from albert_tf.models import AlbertPretrainer
+    from albert_tf.pretraining.network import backbone_of, read_weights
+    from albert_tf.tokenizers import load_tokenizer
+
+    classes = records.order_classes
+    if checkpoint is None:
+        backbone = random_backbone(config, records.tokens["size"])
+        model = AlbertPretrainer(backbone, num_sop_classes=classes)
+    elif checkpoint.endswith(".npz"):
+        network = read_weights(checkpoint, classes)
+        model = AlbertPretrainer(backbone_of(network), num_sop_classes=classes)
+        model.set_weights(network.get_weights())
+    else:
+        opened = open_checkpoint(checkpoint)
+        tokenizer = opened.tokenizer()
+        tokens = load_tokenizer(records.vocabulary).get_vocabulary()
+        if tokenizer is not None and tokenizer.get_vocabulary() != tokens:
+            raise AlbertError(
+                f"{records.folder} and {checkpoint} have different vocabularies. "
+                "Make the records with the same vocabulary."
+            )
+        model = AlbertPretrainer.from_opened(opened, num_sop_classes=classes)
+    if not classes and model.backbone.pooled_dense is not None:
+        # Unused here, but a classifier starts from it.
+        model.backbone.pooled_dense.trainable = False
+    return model
+
+
+def new_network(config, checkpoint, records):
+    """Return the same network where TensorFlow is not installed.
+
+    There, --config is a size or a JSON file of arguments of `AlbertBackbone`, and
+    --checkpoint a file of `write_weights`.
+    """
+    from albert_tf.backbone import SIZES, AlbertBackbone
+    from albert_tf.pretraining.network import build_network, read_weights
+
+    if checkpoint is not None:
+        return read_weights(checkpoint, records.order_classes)
+    file = pathlib.Path(config)
+    if file.is_file():
+        sizes = json.loads(file.read_text("utf-8"))
+    else:
+        from zh.sizes import SIZES as CHINESE_SIZES
+
+        known = {**SIZES, **CHINESE_SIZES}
+        if config not in known:
+            raise FileNotFoundError(
+                f"{config} is neither a file nor one of {', '.join(known)}."
+            )
+        sizes = known[config]
+    sizes = {**sizes, "vocabulary_size": records.tokens["size"]}
+    return build_network(AlbertBackbone(**sizes), records.order_classes)

@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import json
 import math
 import pathlib
 import types
@@ -11,7 +10,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
-from albert_tf_cli.new_models import random_backbone
 from albert_tf_cli.options import (
     advanced_option,
     data_option,
@@ -229,9 +227,8 @@ def _build(args, records):
     from albert_tf.training import scheduled_optimizer
 
     masks = _masks(args, records)
-    model = (
-        _network(args, records) if _HAS_TENSORFLOW else _plain_network(args, records)
-    )
+    build = new_pretrainer if _HAS_TENSORFLOW else new_network
+    model = build(args.config, args.checkpoint, records)
     model.compile(
         scheduled_optimizer(
             *(args.optimizer, args.learning_rate),
@@ -369,61 +366,3 @@ def _masks(args, records):
             f"the options of masks. Received: {', '.join(settings)}"
         )
     return None
-
-
-def _network(args, records):
-    """Return an `AlbertPretrainer` with the order classes of the records."""
-    from albert_tf.checkpoints import open_checkpoint
-    from albert_tf.models import AlbertPretrainer
-    from albert_tf.pretraining.network import backbone_of, read_weights
-    from albert_tf.tokenizers import load_tokenizer
-
-    classes = records.order_classes
-    if args.checkpoint is None:
-        backbone = random_backbone(args.config, records.tokens["size"])
-        model = AlbertPretrainer(backbone, num_sop_classes=classes)
-    elif args.checkpoint.endswith(".npz"):
-        network = read_weights(args.checkpoint, classes)
-        model = AlbertPretrainer(backbone_of(network), num_sop_classes=classes)
-        model.set_weights(network.get_weights())
-    else:
-        opened = open_checkpoint(args.checkpoint)
-        tokenizer = opened.tokenizer()
-        tokens = load_tokenizer(records.vocabulary).get_vocabulary()
-        if tokenizer is not None and tokenizer.get_vocabulary() != tokens:
-            raise AlbertError(
-                f"{records.folder} and {args.checkpoint} have different vocabularies. "
-                "Make the records with the same vocabulary."
-            )
-        model = AlbertPretrainer.from_opened(opened, num_sop_classes=classes)
-    if not classes and model.backbone.pooled_dense is not None:
-        # Unused here, but a classifier starts from it.
-        model.backbone.pooled_dense.trainable = False
-    return model
-
-
-def _plain_network(args, records):
-    """Return the same network where TensorFlow is not installed.
-
-    There, --config is a size or a JSON file of arguments of `AlbertBackbone`, and
-    --checkpoint a file of `write_weights`.
-    """
-    from albert_tf.backbone import SIZES, AlbertBackbone
-    from albert_tf.pretraining.network import build_network, read_weights
-
-    if args.checkpoint is not None:
-        return read_weights(args.checkpoint, records.order_classes)
-    file = pathlib.Path(args.config)
-    if file.is_file():
-        config = json.loads(file.read_text("utf-8"))
-    else:
-        from zh.sizes import SIZES as CHINESE_SIZES
-
-        known = {**SIZES, **CHINESE_SIZES}
-        if args.config not in known:
-            raise FileNotFoundError(
-                f"{args.config} is neither a file nor one of {', '.join(known)}."
-            )
-        config = known[args.config]
-    config = {**config, "vocabulary_size": records.tokens["size"]}
-    return build_network(AlbertBackbone(**config), records.order_classes)

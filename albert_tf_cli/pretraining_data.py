@@ -1,6 +1,7 @@
 """The command `albert-tf pretrain-data`."""
 
 import functools
+import types
 from typing import Annotated, Any, Literal
 
 import typer
@@ -105,58 +106,17 @@ def pretrain_data(
           --labelled sentiment:text-classification=reviews.tsv \\
           --labelled entities:token-classification=names.txt
     """
-    files = files or []
+    args = types.SimpleNamespace(**context.params)
+    args.files = files or []
     if bool(files) == bool(labelled):
         raise AlbertError("Give --input for text, or --labelled for labelled files.")
     common.import_tensorflow()
-    import zh
-    from albert_tf.pretraining import (
-        PretrainingData,
-        make_labelled_data,
-        make_pretraining_data,
-    )
-    from albert_tf.pretraining.tfrecords import convert_records, find_tfrecords
+    from albert_tf.pretraining.tfrecords import find_tfrecords
 
-    if labelled:
-        if given := _given(context) - _LABELLED:
-            raise AlbertError(
-                f"{', '.join(sorted(given))}: only for text without labels. Leave it "
-                "out."
-            )
-        make = functools.partial(
-            make_labelled_data,
-            *([_labelled_set(x, encoding) for x in labelled], output, vocab),
-            *(sequence_length, None, not cased),
-        )
-    elif find_tfrecords(files):
-        if given := _given(context) - _CONVERSION:
-            raise AlbertError(
-                f"{', '.join(sorted(given))}: only for text, but {files[0]} has "
-                "TFRecords, whose sequences are kept. Leave it out."
-            )
-        make = functools.partial(
-            convert_records, files, output, vocab, order, not cased
-        )
-    else:
-        words: Any = zh.Whitespace()
-        if segmenter == "jieba":
-            words = zh.Jieba(user_dictionary=user_dictionary)
-        settings = PretrainingData(
-            vocab,
-            lowercase=not cased,
-            sequence_length=sequence_length,
-            segmenter=words if whole_word else None,
-            split_sentences=zh.split_sentences,
-            duplicates=duplicates,
-            order=order,
-            keep_unpaired=keep_unpaired,
-            text_field=text_field,
-            encoding=encoding,
-            seed=seed,
-        )
-        make = functools.partial(
-            make_pretraining_data, files, output, settings, engine, workers
-        )
+    choose = _from_labelled if labelled else _from_text
+    if find_tfrecords(args.files):
+        choose = _from_tfrecords
+    make = choose(args, context)
     with common.progress_bar("Text", context) as progress:
         manifest = make(progress=progress)
     common.print_summary(manifest["counts"])
@@ -167,6 +127,64 @@ def pretrain_data(
         common.console.print(f"{name} ({head['task']}){labels}", soft_wrap=True)
     count = len(manifest["shards"])
     common.console.print(f"Shards of records in {output}: {count}", soft_wrap=True)
+
+
+def _from_labelled(args, context):
+    """Return the function that makes records of labelled files."""
+    from albert_tf.pretraining import make_labelled_data
+
+    if given := _given(context) - _LABELLED:
+        raise AlbertError(
+            f"{', '.join(sorted(given))}: only for text without labels. Leave it out."
+        )
+    sets = [_labelled_set(x, args.encoding) for x in args.labelled]
+    return functools.partial(
+        make_labelled_data,
+        *(sets, args.output, args.vocab, args.sequence_length),
+        lowercase=not args.cased,
+    )
+
+
+def _from_tfrecords(args, context):
+    """Return the function that converts TFRecords."""
+    from albert_tf.pretraining import convert_records
+
+    if given := _given(context) - _CONVERSION:
+        raise AlbertError(
+            f"{', '.join(sorted(given))}: only for text, but {args.files[0]} has "
+            "TFRecords, whose sequences are kept. Leave it out."
+        )
+    return functools.partial(
+        convert_records,
+        *(args.files, args.output, args.vocab, args.order, not args.cased),
+    )
+
+
+def _from_text(args, context):
+    """Return the function that makes records of text."""
+    import zh
+    from albert_tf.pretraining import PretrainingData, make_pretraining_data
+
+    words: Any = zh.Whitespace()
+    if args.segmenter == "jieba":
+        words = zh.Jieba(user_dictionary=args.user_dictionary)
+    settings = PretrainingData(
+        args.vocab,
+        lowercase=not args.cased,
+        sequence_length=args.sequence_length,
+        segmenter=words if args.whole_word else None,
+        split_sentences=zh.split_sentences,
+        duplicates=args.duplicates,
+        order=args.order,
+        keep_unpaired=args.keep_unpaired,
+        text_field=args.text_field,
+        encoding=args.encoding,
+        seed=args.seed,
+    )
+    return functools.partial(
+        make_pretraining_data,
+        *(args.files, args.output, settings, args.engine, args.workers),
+    )
 
 
 def _labelled_set(text: str, encoding: str | None) -> Any:

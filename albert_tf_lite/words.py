@@ -1,11 +1,16 @@
-"""Words of a segmenter, and the tokens that begin them."""
+"""Words of a segmenter, the tokens that begin them, and labels of those within."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
+
+# `get_new_segment` of albert_zh's `create_pretraining_data.py` marks these by `##`.
+CHINESE = re.compile("[\u4e00-\u9fa5]")
+_MARKED = re.compile(f"##{CHINESE.pattern}")
 
 
 def word_boundaries(text: str, segmenter: Callable[[str], Iterable[str]]) -> np.ndarray:
@@ -65,3 +70,43 @@ def tokens_that_begin_words(
     begins = np.searchsorted(cuts, starts + offset, side="right") > before
     begins[0] = True
     return begins
+
+
+# === Labels of albert_zh ===
+
+
+def marked_label_ids(tokens: Sequence[str]) -> list[int]:
+    """Return the label of each token within a word, with albert_zh's `##`.
+
+    A Chinese character has the label `##` and the character where the vocabulary has
+    it. -1 is for tokens that are their own label and begin words of such.
+    """
+    if not has_marked_labels(tokens):
+        raise AlbertError(
+            "Labels with ## need a vocabulary with Chinese characters after ##, such "
+            "as ##中 of albert_zh. This one has none: leave out `marked_labels=`."
+        )
+    ids = {token: number for number, token in enumerate(tokens)}
+    return [
+        ids.get(f"##{token}", number) if CHINESE.fullmatch(token) else -1
+        for number, token in enumerate(tokens)
+    ]
+
+
+def has_marked_labels(tokens: Sequence[str]) -> bool:
+    """Return whether a vocabulary has labels of Chinese characters within words."""
+    return any(map(_MARKED.fullmatch, tokens))
+
+
+def label_tokens(tokens: Sequence[str]) -> list[int] | None:
+    """Return the token of each label; `None` without `##` labels.
+
+    Tokenizers never return `##` and a Chinese character: each is a token alone.
+    """
+    if not has_marked_labels(tokens):
+        return None
+    plain = list(range(len(tokens)))
+    for token, label in enumerate(marked_label_ids(tokens)):
+        if label >= 0:
+            plain[label] = token
+    return plain

@@ -8,12 +8,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.layers.whole_word_mask_generator import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.checks import check_vocabulary
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
+from albert_tf_lite.words import CHINESE
 
 _CHUNK = 1024
 _ASCII = [chr(code) for code in range(ord("!"), ord("~") + 1)]

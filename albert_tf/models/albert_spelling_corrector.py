@@ -6,7 +6,6 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.layers.whole_word_mask_generator import CHINESE
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.heads import masked_lm_head
 from albert_tf.models.prediction import predict_batches
@@ -16,6 +15,7 @@ from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import as_string_tensor, check_count
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
+from albert_tf_lite.words import CHINESE
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -10,7 +10,6 @@ import tensorflow as tf
 from albert_tf.layers.whole_word_mask_generator import (
     WholeWordMaskGenerator,
     check_has_mask,
-    label_tokens,
     mask_settings,
 )
 from albert_tf.preprocessing.text_preprocessors import (
@@ -19,7 +18,7 @@ from albert_tf.preprocessing.text_preprocessors import (
 )
 from albert_tf.preprocessing.texts import Texts, as_segments
 from albert_tf.tokenizers.text_tokenizer import join_parts
-from albert_tf_lite.words import tokens_that_begin_words
+from albert_tf_lite.words import label_tokens, tokens_that_begin_words
 
 # Numbers of predictions are rounded up, because JAX compiles each shape.
 PREDICTIONS_STEP = 8

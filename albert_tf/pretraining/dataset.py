@@ -9,7 +9,6 @@ import numpy as np
 
 from albert_tf.layers.whole_word_mask_generator import (
     WholeWordMaskGenerator,
-    marked_label_ids,
     mask_settings,
 )
 from albert_tf.pretraining.records import (
@@ -19,6 +18,7 @@ from albert_tf.pretraining.records import (
     read_shard,
 )
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.words import marked_label_ids
 
 # [CLS], and [SEP] after each segment.
 SPECIAL = 3

@@ -222,8 +222,7 @@ def pretrain_labelled(
     learning_rate: float | None = None,
     warmup_share: float = 0.05,
     steps_per_call: int = 1,
-    text_share: float = 0.25,
-    pair_share: float = 0.0625,
+    shares: tuple[float, float] = (0.25, 0.0625),
     **options: Any,
 ) -> dict[str, Any]:
     """Train a compiled network on labelled texts and text, and write the heads.
@@ -236,8 +235,8 @@ def pretrain_labelled(
         records: a `PretrainingRecords` of the same vocabulary, the text.
         output: string, the directory for the heads (see `write_heads`) and the state.
         batch_tokens: int. Tokens of the labelled texts per batch, padding included.
-        text_share, pair_share: floats. Sequences of text and pairs of similar texts
-            that join a batch, per labelled text.
+        shares: tuple of floats. Sequences of text, and pairs of similar texts, that
+            join a batch, per labelled text.
         steps, masks, seed, interval, settings, minutes, learning_rate, warmup_share,
             steps_per_call: as for `pretrain`.
         **options: `callbacks`, `verbose` and `progress`, as for `pretrain`.
@@ -270,8 +269,7 @@ def pretrain_labelled(
         "batch_tokens": batch_tokens,
         "seed": seed,
         "steps_per_call": steps_per_call,
-        "text_share": text_share,
-        "pair_share": pair_share,
+        "shares": shares,
     }
     identity = {
         **model_identity(network, records, masks),

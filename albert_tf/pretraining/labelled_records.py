@@ -224,8 +224,8 @@ class LabelledBatches:
         records: a `PretrainingRecords`, the text.
         batch_tokens: int. Tokens of the labelled texts per batch, padding included.
         seed, steps_per_call, steps, schedule: as for `PretrainingBatches`.
-        text_share, pair_share: floats. Sequences of text and pairs of similar texts
-            per labelled text.
+        shares: tuple of floats. Sequences of text, and pairs of similar texts, per
+            labelled text.
 
     Returns:
         By index a dict of `labelled`, `text` and optionally `pairs` (first all first
@@ -242,12 +242,11 @@ class LabelledBatches:
         steps_per_call: int = 1,
         steps: int | None = None,
         schedule: Callable[[np.ndarray], Any] | None = None,
-        text_share: float = 0.25,
-        pair_share: float = 0.0625,
+        shares: tuple[float, float] = (0.25, 0.0625),
     ):
         self.labelled, self.records = labelled, records
         self.seed, self.steps, self.schedule = seed, steps, schedule
-        self.text_share, self.pair_share = text_share, pair_share
+        self.text_share, self.pair_share = shares
         self.plan = Plan(
             labelled.texts["lengths"],
             max(labelled.sequence_length, records.sequence_length),

@@ -10,13 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from processes import run_python
 
-from albert_tf.layers.whole_word_mask_generator import (
-    _Draws,
-    cut_into_ngrams,
-    label_tokens,
-)
+from albert_tf.layers.whole_word_mask_generator import _Draws, cut_into_ngrams
 from albert_tf.preprocessing import WholeWordMaskGenerator
 from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf_lite.words import label_tokens
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 VOCABULARY = 200

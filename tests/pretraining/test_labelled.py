@@ -353,10 +353,8 @@ def test_an_interrupted_stage_ends_with_the_same_weights(folder, tmp_path):
     for name, head in first.items():
         for kind in ("kernel", "bias"):
             np.testing.assert_allclose(head[kind], second[name][kind], atol=1e-6)
-    with pytest.raises(
-        ValueError, match="another training .*text_share: 0.25, now 0.5"
-    ):
-        stage(folder, tmp_path / "cut", text_share=0.5)
+    with pytest.raises(ValueError, match="another training .*shares.0: 0.25, now 0.5"):
+        stage(folder, tmp_path / "cut", shares=(0.5, 0.0625))
 
 
 # === Mistakes ===
