@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
+from albert_tf_cli.new_models import new_network, new_pretrainer
 from albert_tf_cli.options import (
     advanced_option,
     data_option,
