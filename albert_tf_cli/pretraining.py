@@ -207,12 +207,12 @@ def _start_backend(args):
                 f"KERAS_BACKEND=jax. Received: {backend}, {args.coordinator}"
             )
         keras.distribution.initialize(args.coordinator, args.hosts, args.host)
+    devices = keras.distribution.list_devices()
+    if backend == "jax" and len(devices) > 1:
         # Every host makes its own part of each batch.
-        keras.distribution.set_distribution(
-            keras.distribution.DataParallel(auto_shard_dataset=False)
-        )
+        distribution = keras.distribution.DataParallel(auto_shard_dataset=False)
+        keras.distribution.set_distribution(distribution)
     if args.steps_per_call is None:
-        devices = keras.distribution.list_devices()
         has_gpu = backend == "jax" and devices[0].startswith(("gpu", "cuda"))
         # A divisor of the steps and the interval.
         unit = math.gcd(args.interval or INTERVAL, args.steps or INTERVAL)

@@ -8,6 +8,7 @@ import collections
 import concurrent.futures
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -144,13 +145,16 @@ class PretrainingBatches:
         self.schedule = schedule
         self.hosts, self.host, self.training = hosts, host, training
         self.steps_per_call = steps_per_call if training else 1
+        # Every device gets as many sequences of a batch.
+        distribution = keras.distribution.distribution()
+        devices = distribution.device_mesh.devices.size if distribution else 1
         self.plan = Plan(
             packed_lengths(records),
             records.sequence_length,
             batch_tokens,
             self.steps_per_call,
             seed,
-            hosts,
+            math.lcm(hosts, devices),
         )
         self._fixed = None if training else self.plan.in_order()
         # TensorFlow takes batches of any length.

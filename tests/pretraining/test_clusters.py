@@ -14,7 +14,6 @@ from albert_tf.pretraining.shards import PretrainingData
 
 # In a separate process, since devices are chosen at the start.
 MIRRORED = """
-import sys
 import numpy as np
 import tensorflow as tf
 
@@ -23,33 +22,64 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 devices = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, devices)
 
-from made_records import *
-from albert_tf.pretraining import PretrainingRecords
-from albert_tf.training import scheduled_optimizer
+import keras
+from small_classifier import LABELS, TEXTS, small_classifier
 
-def train(steps=20):
-    pretrainer = model()
-    # Keras would clip the gradients of each device by themselves.
-    optimizer = scheduled_optimizer("lamb", 1e-3, steps, global_clipnorm=None)
-    pretrainer.compile(optimizer)
-    # With an end: of an endless dataset Keras looks at one batch and loses it.
-    pretrainer.fit(batches.take(steps), verbose=0, shuffle=False)
-    return pretrainer.get_weights()
+def train():
+    classifier = small_classifier(dropout=0.0)
+    classifier.compile(keras.optimizers.Adam(1e-3))
+    options = {"batch_size": 2, "epochs": 4, "shuffle": False, "verbose": 0}
+    classifier.fit(TEXTS[:6], LABELS[:6], **options)
+    return classifier.get_weights()
 
-batches = PretrainingRecords(sys.argv[1]).dataset(16, seed=5)
+keras.utils.set_random_seed(1)
 one = train()
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 assert strategy.num_replicas_in_sync == 2
+keras.utils.set_random_seed(1)
 with strategy.scope():
     two = train()
 assert len(one) == len(two) > 10
 assert max(np.abs(x - y).max() for x, y in zip(one, two)) < 1e-5
 """
+PARALLEL = """
+import sys
+import keras
+import numpy as np
+from made_records import LENGTH, model
+from albert_tf.pretraining import PretrainingRecords, pretrain
+from albert_tf.training import scheduled_optimizer
+
+records = PretrainingRecords(sys.argv[1])
+
+def train(output):
+    network = model()
+    network.compile(scheduled_optimizer("lamb", 1e-3))
+    options = {"interval": 20, "learning_rate": 1e-3, "verbose": 0, "steps_per_call": 2}
+    pretrain(network, records, output, 20, 16 * LENGTH, **options)
+    return network.get_weights()
+
+one = train(sys.argv[2])
+devices = keras.distribution.list_devices()
+assert len(devices) == 2
+keras.distribution.set_distribution(keras.distribution.DataParallel(devices=devices))
+two = train(sys.argv[3])
+assert max(np.abs(x - y).max() for x, y in zip(one, two)) < 1e-5
+"""
 
 
 @pytest.mark.nightly
-def test_two_devices_train_the_weights_of_one(tmp_path):
-    run_python(MIRRORED, write(tmp_path / "records", documents=300))
+def test_two_devices_fine_tune_the_weights_of_one():
+    run_python(MIRRORED)
+
+
+@pytest.mark.nightly
+def test_two_devices_pretrain_the_weights_of_one(tmp_path):
+    pytest.importorskip("jax")
+    records = write(tmp_path / "records", documents=300)
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    arguments = records, tmp_path / "one", tmp_path / "two"
+    run_python(PARALLEL, *arguments, KERAS_BACKEND="jax", **flags)
 
 
 # === Records made on Ray ===
