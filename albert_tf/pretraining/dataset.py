@@ -101,7 +101,7 @@ class PretrainingRecords:
 
     @property
     def order(self) -> str:
-        """What the second segment of a sequence is, one of `ORDERS`."""
+        """Name of the order of the segments in `ORDERS`."""
         return self.manifest["settings"]["order"]
 
     @property

@@ -95,7 +95,7 @@ class PretrainingModel(StepModel):
         found = masks(
             batch["token_ids"],
             batch["word_starts"],
-            # Those of the step, repeated for each sequence.
+            # Repeated for each sequence of the step.
             seed=batch["seed"][0],
             progress=batch["progress"][0],
             most=most,
