@@ -143,7 +143,13 @@ def examples_of(task, lines):
     return [x if len(x) > 1 else x[0] for x in parts]
 
 
-@pytest.mark.parametrize("name", CASES)
+def fast_and_slow(names):
+    """Tasks as parameters; those that take longest to train run in `make test-slow`."""
+    slow = {"spelling-correction", "summarization", "multi-label", "multiple-choice"}
+    return [pytest.param(x, marks=pytest.mark.slow) if x in slow else x for x in names]
+
+
+@pytest.mark.parametrize("name", fast_and_slow(CASES))
 def test_a_task_from_a_file_to_answers(name, trained, monkeypatch, tmp_path):
     case, task = CASES[name], TASKS[name]
     model, data, printed = trained(name)
@@ -203,7 +209,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", fast_and_slow(FILES))
 def test_a_table_of_each_task_is_answered_beside_its_ids(name, trained, tmp_path):
     file, content, options, ids = FILES[name]
     (tmp_path / file).write_text(content, "utf-8")

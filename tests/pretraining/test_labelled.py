@@ -324,6 +324,7 @@ def stage(folder, output, steps=4, **options):
     return pretrain_labelled(model, *opened(folder), output, steps, tokens, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.traced
 def test_two_sets_are_learned(tmp_path):
     write_data(tmp_path, "shops", "people")
@@ -337,6 +338,7 @@ def test_two_sets_are_learned(tmp_path):
     assert heads["entities"]["tags"] == ["O", "B-PER", "I-PER"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_stage_ends_with_the_same_weights(folder, tmp_path):
     class Interrupt(keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):

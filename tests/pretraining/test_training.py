@@ -188,6 +188,7 @@ def trained(data, tmp_path_factory):
     return out, [weight.numpy() for weight in pretrainer.weights], done
 
 
+@pytest.mark.slow
 @pytest.mark.traced
 def test_minutes_choose_the_steps_once(data, tmp_path):
     pretrainer, records = model(layers=1), PretrainingRecords(data)
@@ -245,6 +246,7 @@ def test_another_training_is_refused(data, trained):
 # === Dev ===
 
 
+@pytest.mark.slow
 def test_the_loss_of_dev_is_that_of_numpy(data, tmp_path):
     dev = PretrainingRecords(write(tmp_path / "dev", 40, 1, seed=100))
     records = PretrainingRecords(data)

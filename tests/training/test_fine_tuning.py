@@ -163,7 +163,9 @@ def test_interrupted_while_weights_were_written(tmp_path):
 @pytest.mark.parametrize(
     ("spy", "left"),
     [
-        pytest.param(Spy(interrupted=3), 3, id="between epochs"),
+        pytest.param(
+            Spy(interrupted=3), 3, id="between epochs", marks=pytest.mark.slow
+        ),
         pytest.param(Spy(signalled=(2, 1)), 4, id="second epoch"),
         pytest.param(Spy(signalled=(1, 0)), 8, id="first", marks=pytest.mark.nightly),
     ],
