@@ -137,7 +137,10 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("module", "name", "code"),
     [
-        pytest.param(*x, id=x[1], marks=[pytest.mark.slow] * (x[1] in SLOW))
+        # Those that train are slow.
+        pytest.param(
+            *x, id=x[1], marks=[pytest.mark.slow] * (x[1] in SLOW or ".fit(" in x[2])
+        )
         for x in EXAMPLES
         if x[1] not in EXCEPTIONS
     ],
