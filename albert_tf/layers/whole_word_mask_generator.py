@@ -108,7 +108,8 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         **kwargs: Any,
     ):
         check_arguments(type(self), kwargs)
-        super().__init__(**kwargs)
+        # Keras would cast `progress` to 16 bits where the global policy has those.
+        super().__init__(**{"dtype": "float32", **kwargs})
         if not all(0 < rate <= 1 for rate in np.ravel(mask_selection_rate)):
             raise AlbertError(
                 "`mask_selection_rate` must be above 0 and at most 1, such as 0.15. "

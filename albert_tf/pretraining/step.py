@@ -23,7 +23,8 @@ class StepModel(keras.Model):
     """
 
     def __init__(self, heads: dict[str, float], **kwargs: Any):
-        super().__init__(**kwargs)
+        # The values of a batch keep their 32 bits; the network casts its own.
+        super().__init__(dtype="float32", **kwargs)
         self.heads = heads
         self.means = {
             f"{head}_{kind}": keras.metrics.Mean(name=f"{head}_{kind}")

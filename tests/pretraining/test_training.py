@@ -205,6 +205,20 @@ def test_minutes_choose_the_steps_once(data, tmp_path):
     assert again["steps"] == done["steps"] and again["history"] == done["history"]
 
 
+def test_the_network_alone_computes_in_16_bits(data, tmp_path):
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        done, pretrainer = start(PretrainingRecords(data), tmp_path / "out")
+        step = PretrainingModel(keras.Model(pretrainer.input, pretrainer.output), None)
+        assert pretrainer.backbone.compute_dtype == "bfloat16"
+        assert {step.compute_dtype, PretrainingRecords(data).masks().dtype} == {
+            "float32"
+        }
+    finally:
+        keras.config.set_dtype_policy("float32")
+    assert np.isfinite(done["history"]["loss"]).all()
+
+
 def test_a_finished_training_is_not_trained_again(data, trained):
     out, weights, done = trained
     again, pretrainer = start(PretrainingRecords(data), out, seed=0)
