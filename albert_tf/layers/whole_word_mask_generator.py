@@ -239,8 +239,10 @@ class _Draws(keras.random.SeedGenerator):
 
 def positions_of(mask: Tensor, count: Tensor | int) -> tuple[Tensor, Tensor]:
     """Return the positions of the true values of each row, then 0, and which are."""
-    # `top_k` returns equal values in text order.
-    _, positions = ops.top_k(ops.cast(mask, "float32"), count)
+    # In text order on every backend: PyTorch's `top_k` orders equal values at random.
+    time = ops.shape(mask)[-1]
+    first = ops.where(mask, time, 0) - ops.arange(time)
+    _, positions = ops.top_k(ops.cast(first, "float32"), count)
     positions = ops.cast(positions, "int32")
     is_true = ops.take_along_axis(mask, positions, axis=-1)
     return ops.where(is_true, positions, 0), is_true
