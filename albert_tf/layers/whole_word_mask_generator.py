@@ -258,7 +258,7 @@ def cut_into_ngrams(
     """
     time = ops.shape(selectable)[1]
     after_a_gap = ~_shifted(selectable)
-    starts = selectable & (word_starts | after_a_gap)
+    starts = selectable & (after_a_gap | word_starts)
     words = ops.cumsum(ops.cast(starts, "int32"), axis=1) - 1
     weights = 1 / np.arange(1, ngram + 1)
     limits = ops.convert_to_tensor(np.cumsum(weights / weights.sum())[:-1], "float32")
