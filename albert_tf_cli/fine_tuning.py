@@ -35,9 +35,14 @@ _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 
 # Options with a default by the data.
 _RESOLVED = ("epochs", "batch_size")
-# The others identify a training: an interrupted one resumes with the same values. Of
-# these, the contents of the files do, and the output may differ.
-NOT_IDENTIFYING = (
+# Options that identify a training. An interrupted one resumes with the same values.
+IDENTIFYING = (
+    *("task", "sequence_length", "epochs", "batch_size", "learning_rate", "patience"),
+    *("monitor", "class_weight", "precision", "seed", "freeze", "pooling_mode"),
+    *("early_exit", "ema_momentum", "gradient_accumulation_steps"),
+)
+# Options whose files identify it by their contents, and those of the output.
+OTHERS = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "label_separator"),
     *("encoding", "skip_invalid", "output", "overwrite"),
@@ -267,7 +272,7 @@ def _train(context, args, model, task, data):
     train, dev, size = data["train"], data["dev"], args.batch_size
     weights = args.class_weight and class_weights(train.y, train.arguments["labels"])
     # A resumed training must have the same settings and contents of files.
-    settings = {k: x for k, x in context.params.items() if k not in NOT_IDENTIFYING}
+    settings = {name: context.params[name] for name in IDENTIFYING}
     settings |= {name: getattr(args, name) for name in _RESOLVED}
     settings |= {"arguments": train.arguments, "model": model_digest(model)}
     with common.interruptible(context) as progress:

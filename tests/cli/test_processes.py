@@ -94,9 +94,10 @@ def test_each_command_has_help_in_groups_with_examples(command):
         assert parameter.help or parameter.name == "help"
 
 
-def test_options_that_do_not_identify_a_training_exist():
-    names = {x.name for x in COMMANDS["finetune"].params}
-    assert names.issuperset(fine_tuning.NOT_IDENTIFYING)
+def test_an_option_identifies_a_training_or_not():
+    identifying, others = fine_tuning.IDENTIFYING, fine_tuning.OTHERS
+    names = [x.name for x in COMMANDS["finetune"].params if x.name != "help"]
+    assert sorted([*identifying, *others]) == sorted(names)
 
 
 # === As a shell starts it ===
