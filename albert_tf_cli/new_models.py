@@ -99,22 +99,15 @@ def new_network(config, checkpoint, records):
     There, --config is a size or a JSON file of arguments of `AlbertBackbone`, and
     --checkpoint a file of `write_weights`.
     """
-    from albert_tf.backbone import SIZES, AlbertBackbone
+    from albert_tf.backbone import AlbertBackbone
     from albert_tf.pretraining.network import build_network, read_weights
 
     if checkpoint is not None:
         return read_weights(checkpoint, records.order_classes)
-    file = pathlib.Path(config)
+    file, size = pathlib.Path(config), records.tokens["size"]
     if file.is_file():
         sizes = json.loads(file.read_text("utf-8"))
+        backbone = AlbertBackbone(**{**sizes, "vocabulary_size": size})
     else:
-        from zh.sizes import SIZES as CHINESE_SIZES
-
-        known = {**SIZES, **CHINESE_SIZES}
-        if config not in known:
-            raise FileNotFoundError(
-                f"{config} is neither a file nor one of {', '.join(known)}."
-            )
-        sizes = known[config]
-    sizes = {**sizes, "vocabulary_size": records.tokens["size"]}
-    return build_network(AlbertBackbone(**sizes), records.order_classes)
+        backbone = random_backbone(config, size)
+    return build_network(backbone, records.order_classes)
