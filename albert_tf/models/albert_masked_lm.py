@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.heads import masked_lm_head
 from albert_tf.models.batching import prefetched
-from albert_tf.models.heads import masked_lm_head
 from albert_tf.models.prediction import predict_batches
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor

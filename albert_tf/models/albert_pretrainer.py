@@ -4,9 +4,9 @@ import keras
 import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.heads import dense_head, masked_lm_head
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.heads import dense_head, masked_lm_head
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf_lite.errors import AlbertError
 

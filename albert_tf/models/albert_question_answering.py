@@ -8,10 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.data.questions import find_answer
 from albert_tf.evaluation.answers import best_null_threshold, score_answers
 from albert_tf.models.datasets import takes_texts
-from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_preprocessors import (

@@ -6,8 +6,8 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.backbone.heads import masked_lm_head
 from albert_tf.models.batching import PADDING_TARGET
-from albert_tf.models.heads import masked_lm_head
 from albert_tf.models.prediction import predict_batches
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor

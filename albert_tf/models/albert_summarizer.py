@@ -6,9 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.evaluation import oracle_labels
 from albert_tf.models.batching import PADDING_TARGET
-from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.sentences import (
     choose_sentences,

@@ -6,10 +6,10 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.layers.common import argument_names
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor

@@ -6,9 +6,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.pooling import default_pooling, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor

@@ -8,10 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.data.tagged import check_spans, prefixes_of, tag_names
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.heads import dense_head, head_dropout
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_preprocessors import (

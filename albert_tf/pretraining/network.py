@@ -8,9 +8,9 @@ import numpy as np
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.heads import dense_head, masked_lm_head
 from albert_tf.files import complete_file
-from albert_tf.layers import MaskedLMHead
-from albert_tf.layers.common import Tensor, at_least_float32, dense
+from albert_tf.layers.common import Tensor
 from albert_tf_lite.errors import AlbertError
 
 
@@ -33,18 +33,12 @@ def build_network(backbone: AlbertBackbone, num_sop_classes: int = 2) -> keras.M
     network.output["sop_logits"].shape
     ```
     """
-    head = MaskedLMHead(
-        backbone.embedding,
-        activation=backbone.activation,
-        dtype=backbone.dtype_policy,
-        name="mlm_logits",
-    )
     positions = keras.Input((None,), dtype="int32", name="mask_positions")
     hidden = backbone(backbone.input)
+    head = masked_lm_head(backbone)
     outputs = {"mlm_logits": head(hidden["sequence_output"], positions)}
     if num_sop_classes:
-        dtype = at_least_float32(backbone.compute_dtype)
-        sop_head = dense(num_sop_classes, dtype=dtype, name="sop_logits")
+        sop_head = dense_head(backbone, num_sop_classes, "sop_logits")
         outputs["sop_logits"] = sop_head(hidden["pooled_output"])
     return keras.Model({**backbone.input, "mask_positions": positions}, outputs)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.layers import MaskedLMHead
 from albert_tf.layers.common import at_least_float32, dense
 
