@@ -96,8 +96,11 @@ class Plan:
             rest = rows[used:]
         return [calls[i] for i in random.permutation(len(calls))]
 
-    def in_order(self) -> list[tuple[int, np.ndarray]]:
-        """Return calls of one batch with each sequence once, from short to long."""
+
+class EvaluationPlan(Plan):
+    """Calls of one batch with each sequence once, from short to long."""
+
+    def _epoch(self, number: int) -> list[tuple[int, np.ndarray]]:
         calls = []
         for bucket, width in enumerate(self.widths):
             own = np.flatnonzero(self.buckets == bucket)
@@ -143,32 +146,34 @@ class PretrainingBatches:
     ):
         self.records, self.seed, self.steps = records, seed, steps
         self.schedule = schedule
-        self.hosts, self.host, self.training = hosts, host, training
-        self.steps_per_call = steps_per_call if training else 1
+        self.hosts, self.host = hosts, host
         # Every device gets as many sequences of a batch.
         distribution = keras.distribution.distribution()
         devices = distribution.device_mesh.devices.size if distribution else 1
-        self.plan = Plan(
+        plan = Plan if training else EvaluationPlan
+        self.plan = plan(
             packed_lengths(records),
             records.sequence_length,
             batch_tokens,
-            self.steps_per_call,
+            steps_per_call,
             seed,
             math.lcm(hosts, devices),
         )
-        self._fixed = None if training else self.plan.in_order()
-        # TensorFlow takes batches of any length.
+        # TensorFlow takes batches of any length and size.
         self._trims = keras.backend.backend() == "tensorflow" and hosts == 1
 
     def __len__(self) -> int:
         """Return the number of items per epoch."""
-        return len(self._fixed or self.plan.epoch(0))
+        return self.plan.calls_per_epoch
 
     def __getitem__(self, call: int) -> dict[str, np.ndarray]:
-        width, rows = self._fixed[call] if self._fixed else self.plan[call]
+        width, rows = self.plan[call]
         count, size = rows.shape
-        wanted = self.plan.shapes[self.plan.widths.index(width)][1]
-        # The last batch of a length has sequences of weight 0.
+        wanted = size
+        if not self._trims:
+            # XLA would compile again for the last, smaller batch of a length, which
+            # therefore has sequences of weight 0.
+            wanted = self.plan.shapes[self.plan.widths.index(width)][1]
         rows = np.pad(rows, [(0, 0), (0, wanted - size)], mode="edge")
         weights = np.repeat([np.arange(wanted) < size], count, axis=0)
         rows, weights = (x[:, self.host :: self.hosts] for x in (rows, weights))

@@ -133,6 +133,8 @@ def test_batches_depend_on_seed_and_number_alone(made):
 
 def test_each_sequence_is_evaluated_once_with_the_same_masks(made):
     records = made["sop"]
+    # Also fewer than one batch of a training.
+    assert len(PretrainingBatches(records, 65_536, training=False)) == 1
     batches = PretrainingBatches(records, 256, training=False)
     read = items(batches, range(len(batches)))
     assert all(map(equal, read, items(batches, range(len(batches)))))
