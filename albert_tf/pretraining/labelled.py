@@ -8,6 +8,7 @@ logarithm of the number of classes; section 4 of
 [SimCSE](https://arxiv.org/abs/2104.08821).
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -17,7 +18,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from albert_tf.files import BACKUP, complete_file, write_json
+from albert_tf.files import complete_file, write_json
 from albert_tf.layers import WholeWordMaskGenerator
 from albert_tf.layers.common import Tensor, dense
 from albert_tf.pretraining.dataset import PretrainingRecords
@@ -33,12 +34,9 @@ from albert_tf.pretraining.step import attraction, squared_errors, weighted_loss
 from albert_tf.pretraining.training import (
     check_fits,
     check_same_tokens,
-    linear_schedule,
     model_identity,
-    settable_optimizer,
     train,
 )
-from albert_tf.training.run_state import without_names
 from albert_tf_lite.errors import AlbertError
 
 HEADS = "heads"
@@ -258,8 +256,6 @@ def pretrain_labelled(
     )
     ```
     """
-    if (steps is None) == (minutes is None):
-        raise AlbertError("Pass `steps` or `minutes`.")
     check_fits(network, records)
     check_same_tokens(labelled, records)
     check_length(network, labelled)
@@ -268,18 +264,12 @@ def pretrain_labelled(
     numbers: dict[str, Any] = {
         "batch_tokens": batch_tokens,
         "seed": seed,
-        "steps_per_call": steps_per_call,
         "shares": shares,
     }
     identity = {
         **model_identity(network, records, masks),
         # The names contain a hash of the texts.
         "labelled": [x["name"] for x in labelled.manifest["shards"]],
-        "learning_rate": learning_rate,
-        "steps": steps,
-        "minutes": minutes,
-        "interval": interval,
-        "warmup_share": warmup_share,
         **numbers,
         **(settings or {}),
     }
@@ -287,22 +277,18 @@ def pretrain_labelled(
     model = LabelledModel(
         keras.Model(network.input, network.output), labelled, masks, seed
     )
-
-    def batches(steps: int) -> LabelledBatches:
-        schedule = linear_schedule(learning_rate, steps, warmup_share)
-        return LabelledBatches(
-            labelled, records, steps=steps, schedule=schedule, **numbers
-        )
-
+    numbers["steps_per_call"] = steps_per_call
     done = train(
         model,
-        settable_optimizer(network.optimizer, learning_rate),
-        batches,
-        pathlib.Path(output) / BACKUP,
-        without_names(identity),
+        network.optimizer,
+        functools.partial(LabelledBatches, labelled, records, **numbers),
+        output,
+        identity,
         steps=steps,
         minutes=minutes,
         interval=interval,
+        learning_rate=learning_rate,
+        warmup_share=warmup_share,
         steps_per_call=steps_per_call,
         **options,
     )

@@ -111,49 +111,29 @@ def pretrain(
     )
     ```
     """
-    if (steps is None) == (minutes is None):
-        raise AlbertError("Pass `steps` or `minutes`.")
     check_fits(model, records)
     if dev is not None:
         check_fits(model, dev)
         check_same_tokens(dev, records)
     if masks is None and not records.is_masked:
         masks = records.masks()
-    identity = {
-        **model_identity(model, records, masks),
-        "learning_rate": learning_rate,
-        "steps": steps,
-        "minutes": minutes,
-        "warmup_share": warmup_share,
-        "batch_tokens": batch_tokens,
-        "seed": seed,
-        "interval": interval,
-        "steps_per_call": steps_per_call,
-        "hosts": hosts,
-        **(settings or {}),
-    }
     # The same layers, so that the state fits the network of any machine.
     network = keras.Model(model.input, model.output)
-    step_model = PretrainingModel(network, masks)
     batches = functools.partial(
         PretrainingBatches, batch_tokens=batch_tokens, seed=seed, hosts=hosts, host=host
     )
-
-    def training_batches(steps: int) -> PretrainingBatches:
-        schedule = linear_schedule(learning_rate, steps, warmup_share)
-        return batches(
-            records, steps_per_call=steps_per_call, steps=steps, schedule=schedule
-        )
-
+    identity = {"batch_tokens": batch_tokens, "seed": seed, "hosts": hosts}
     return train(
-        step_model,
-        settable_optimizer(model.optimizer, learning_rate),
-        training_batches,
-        pathlib.Path(output) / BACKUP,
-        without_names(identity),
+        PretrainingModel(network, masks),
+        model.optimizer,
+        functools.partial(batches, records, steps_per_call=steps_per_call),
+        output,
+        {**model_identity(model, records, masks), **identity, **(settings or {})},
         steps=steps,
         minutes=minutes,
         interval=interval,
+        learning_rate=learning_rate,
+        warmup_share=warmup_share,
         steps_per_call=steps_per_call,
         dev=dev and batches(dev, training=False),
         callbacks=callbacks,
@@ -186,49 +166,66 @@ def settable_optimizer(optimizer: Any, learning_rate: float | None) -> Any:
     return type(optimizer).from_config(config)
 
 
-def linear_schedule(
-    learning_rate: float | None, steps: int, warmup_share: float
-) -> WarmupLinearDecay | None:
-    """Return the warm-up and decay of a training; `None` without a rate."""
-    if learning_rate is None:
-        return None
-    return WarmupLinearDecay(learning_rate, steps, int(steps * warmup_share))
-
-
 def train(
     model: StepModel,
     optimizer: Any,
-    batches: Callable[[int], Any],
-    backup: pathlib.Path,
+    batches: Callable[..., Any],
+    output: str | os.PathLike,
     identity: dict[str, Any],
     *,
     steps: int | None,
     minutes: float | None,
     interval: int | None,
-    steps_per_call: int = 1,
+    learning_rate: float | None,
+    warmup_share: float,
+    steps_per_call: int,
     dev: Any = None,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     verbose: int | str = 1,
     progress: Callable[[int, int], Any] | None = None,
     writes: bool = True,
 ) -> dict[str, Any]:
-    """Train a model on stacked batches, and resume from the state in `backup`.
+    """Train a model on stacked batches, and resume from the state in `output`.
 
-    `batches` returns the batches of a training of a number of steps; `identity` are the
-    values that a resumed training must have, too. The rest is as for `pretrain`.
+    `batches` returns the batches of a training for its number of `steps` and the
+    `schedule` of its rate; `identity` are values that a resumed training must have,
+    beside those named here. The rest is as for `pretrain`.
     """
+    if (steps is None) == (minutes is None):
+        raise AlbertError("Pass `steps` or `minutes`.")
+    identity = {
+        **identity,
+        "steps": steps,
+        "minutes": minutes,
+        "interval": interval,
+        "learning_rate": learning_rate,
+        "warmup_share": warmup_share,
+        "steps_per_call": steps_per_call,
+    }
+    optimizer = settable_optimizer(optimizer, learning_rate)
     model.compile(optimizer)
     optimizer.build(model.trainable_variables)
-    with hold_state(backup, identity, writes):
+
+    def scheduled(steps: int) -> Any:
+        schedule = None
+        if learning_rate is not None:
+            warmup = int(steps * warmup_share)
+            schedule = WarmupLinearDecay(learning_rate, steps, warmup)
+        return batches(steps=steps, schedule=schedule)
+
+    backup = pathlib.Path(output) / BACKUP
+    with hold_state(backup, without_names(identity), writes):
         if steps is None:
-            steps, interval = _planned(model, batches, backup, minutes, steps_per_call)
+            steps, interval = _planned(
+                model, scheduled, backup, minutes, steps_per_call
+            )
         interval = interval or min(steps, 1000)
         if min(steps, interval) < 1 or steps % interval or interval % steps_per_call:
             raise AlbertError(
                 "`steps` must be a multiple of `interval`, and that of "
                 f"`steps_per_call`. Received: {steps}, {interval}, {steps_per_call}"
             )
-        data, calls = batches(steps), interval // steps_per_call
+        data, calls = scheduled(steps), interval // steps_per_call
         state = TrainingState(
             backup,
             writes=writes,
