@@ -2,7 +2,6 @@
 
 import functools
 import os
-import pathlib
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,7 @@ from albert_tf.layers.whole_word_mask_generator import (
     WholeWordMaskGenerator,
     mask_settings,
 )
-from albert_tf.pretraining.records import (
-    MANIFEST,
-    ORDERS,
-    read_manifest,
-    read_shard,
-)
+from albert_tf.pretraining.records import MANIFEST, ORDERS, Records
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.words import marked_label_ids
 
@@ -24,7 +18,7 @@ from albert_tf_lite.words import marked_label_ids
 SPECIAL = 3
 
 
-class PretrainingRecords:
+class PretrainingRecords(Records):
     """The records of a corpus, all of which are read once to check them.
 
     Args:
@@ -49,8 +43,7 @@ class PretrainingRecords:
     """
 
     def __init__(self, path: str | os.PathLike):
-        self.folder = pathlib.Path(path)
-        self.manifest = read_manifest(self.folder)
+        super().__init__(path)
         if not self.manifest:
             raise FileNotFoundError(
                 f"There are no records in {path}: {MANIFEST} is missing. Make them by "
@@ -61,20 +54,7 @@ class PretrainingRecords:
                 f"{path} holds labelled texts, which `albert-tf pretrain` takes as "
                 "--labelled, and no text without labels."
             )
-        if "shards" not in self.manifest:
-            raise AlbertError(
-                f"{self.folder} holds only a part of its records: `albert-tf "
-                "pretrain-data` was interrupted. Run the same command again to resume."
-            )
-        self.shards = []
-        for entry in self.manifest["shards"]:
-            folder = self.folder / entry["name"]
-            if not folder.is_dir():
-                raise FileNotFoundError(f"{folder} is missing. Copy the records again.")
-            arrays = read_shard(folder)
-            if len(arrays["lengths"]) != entry["sequences"]:
-                raise AlbertError(f"{folder} is not of these records. Copy them again.")
-            self.shards.append(arrays)
+        self.shards = self.read_shards()
         counts = [len(x["lengths"]) for x in self.shards]
         self.shard = np.repeat(np.arange(len(counts), dtype="int32"), counts)
         self.lengths = self._joined("lengths")
@@ -95,11 +75,6 @@ class PretrainingRecords:
         return np.concatenate([np.cumsum(x) - x for x in counts])
 
     @property
-    def sequence_length(self) -> int:
-        """Maximum number of tokens per sequence, with special tokens."""
-        return self.manifest["settings"]["sequence_length"]
-
-    @property
     def order(self) -> str:
         """Name of the order of the segments in `ORDERS`."""
         return self.manifest["settings"]["order"]
@@ -108,16 +83,6 @@ class PretrainingRecords:
     def order_classes(self) -> int:
         """Number of classes of the sentence order; 0 without one."""
         return len(ORDERS[self.order])
-
-    @property
-    def tokens(self) -> dict[str, int]:
-        """The `size` of the vocabulary, and the ids `cls`, `sep`, `pad` and `mask`."""
-        return self.manifest["tokens"]
-
-    @property
-    def vocabulary(self) -> pathlib.Path:
-        """The path of the vocabulary."""
-        return self.folder / self.manifest["vocabulary"]
 
     @property
     def is_masked(self) -> bool:

@@ -1,7 +1,6 @@
 """Open the records of labelled texts, and make batches of them in NumPy."""
 
 import os
-import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from albert_tf.pretraining.batches import Plan, draw, packed_lengths, step_values
 from albert_tf.pretraining.dataset import PretrainingRecords
-from albert_tf.pretraining.records import TARGETS, read_manifest, read_shard
+from albert_tf.pretraining.records import TARGETS, Records
 from albert_tf_lite.errors import AlbertError
 
 # The arrays of a shard, beside that of its labels.
@@ -21,7 +20,7 @@ IGNORED = -1
 POOL = 2000
 
 
-class LabelledRecords:
+class LabelledRecords(Records):
     """The records of labelled texts, all of which are read into memory.
 
     Args:
@@ -48,8 +47,7 @@ class LabelledRecords:
     """
 
     def __init__(self, path: str | os.PathLike):
-        self.folder = pathlib.Path(path)
-        self.manifest = read_manifest(self.folder)
+        super().__init__(path)
         if not self.manifest:
             raise FileNotFoundError(
                 f"There are no labelled records in {path}. Make them by `albert-tf "
@@ -60,18 +58,8 @@ class LabelledRecords:
                 f"{path} holds text without labels. Make labelled records by "
                 "`albert-tf pretrain-data --labelled`."
             )
-        if "shards" not in self.manifest:
-            raise AlbertError(
-                f"{path} holds only a part of its records: `albert-tf pretrain-data` "
-                "was interrupted. Run the same command again to resume."
-            )
         self.heads = self.manifest["heads"]
-        arrays = []
-        for entry in self.manifest["shards"]:
-            folder = self.folder / entry["name"]
-            if not folder.is_dir():
-                raise FileNotFoundError(f"{folder} is missing. Copy the records again.")
-            arrays.append(read_shard(folder, PACKED))
+        arrays = self.read_shards(PACKED)
         self.sets = [x for x in self.manifest["shards"] if "set" in x]
         labelled = arrays[: len(self.sets)]
         self.texts = _joined(labelled)
@@ -85,21 +73,6 @@ class LabelledRecords:
     def __len__(self) -> int:
         """Return the number of texts."""
         return len(self.set)
-
-    @property
-    def sequence_length(self) -> int:
-        """Maximum number of tokens per text, with special tokens."""
-        return self.manifest["settings"]["sequence_length"]
-
-    @property
-    def tokens(self) -> dict[str, int]:
-        """The `size` of the vocabulary and ids, see `PretrainingRecords`."""
-        return self.manifest["tokens"]
-
-    @property
-    def vocabulary(self) -> pathlib.Path:
-        """The path of the vocabulary."""
-        return self.folder / self.manifest["vocabulary"]
 
     def heads_of(self, kind: str) -> dict[str, int]:
         """Return the number of outputs of each head of a kind, such as `"tags"`."""

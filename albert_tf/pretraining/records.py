@@ -5,6 +5,7 @@ of `.npy` files, which are memory-mapped. It gets its final name when it is comp
 """
 
 import json
+import os
 import pathlib
 import zlib
 from collections.abc import Iterable
@@ -127,3 +128,52 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
             "pretrain-data`. Copy the directory again, or choose another directory."
         ) from error
     return manifest
+
+
+class Records:
+    """Base class of open records: a directory with a manifest, vocabulary and shards.
+
+    Args:
+        path: string, the directory.
+
+    Attributes:
+        folder: `pathlib.Path`.
+        manifest: dict, empty without one.
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.folder = pathlib.Path(path)
+        self.manifest = read_manifest(self.folder)
+
+    def read_shards(self, needed: Iterable[str] = ARRAYS) -> list[dict[str, Any]]:
+        """Return the arrays of all shards; raise if they are incomplete or damaged."""
+        if "shards" not in self.manifest:
+            raise AlbertError(
+                f"{self.folder} holds only a part of its records: `albert-tf "
+                "pretrain-data` was interrupted. Run the same command again to resume."
+            )
+        shards = []
+        for entry in self.manifest["shards"]:
+            folder = self.folder / entry["name"]
+            if not folder.is_dir():
+                raise FileNotFoundError(f"{folder} is missing. Copy the records again.")
+            arrays = read_shard(folder, needed)
+            if len(arrays["lengths"]) != entry["sequences"]:
+                raise AlbertError(f"{folder} is not of these records. Copy them again.")
+            shards.append(arrays)
+        return shards
+
+    @property
+    def sequence_length(self) -> int:
+        """Maximum number of tokens per sequence, with special tokens."""
+        return self.manifest["settings"]["sequence_length"]
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """The `size` of the vocabulary, and the ids `cls`, `sep`, `pad` and `mask`."""
+        return self.manifest["tokens"]
+
+    @property
+    def vocabulary(self) -> pathlib.Path:
+        """The path of the vocabulary."""
+        return self.folder / self.manifest["vocabulary"]
