@@ -225,7 +225,7 @@ def train(
                 "`steps` must be a multiple of `interval`, and that of "
                 f"`steps_per_call`. Received: {steps}, {interval}, {steps_per_call}"
             )
-        data, calls = scheduled(steps), interval // steps_per_call
+        calls = interval // steps_per_call
         state = TrainingState(
             backup,
             writes=writes,
@@ -233,39 +233,45 @@ def train(
             progress=progress,
             scale=steps_per_call,
         )
-        callbacks = [state, *callbacks]
-        if optimizer.use_ema:
-            # Evaluates with the averages.
-            callbacks.insert(0, keras.callbacks.SwapEMAWeights())
-
-        def rest() -> dict[str, Any]:
-            count = steps // steps_per_call - state.steps
-            return {
-                "x": training_data(data, state.steps, count),
-                "steps_per_epoch": calls - state.step,
-            }
-
-        if state.steps == steps // steps_per_call:
-            state.load(model)
-            # With `use_ema` the averages become the weights, as at the end of `fit`.
-            optimizer.finalize_variable_values(model.trainable_variables)
-        else:
-            state.fit(
-                model,
-                steps // interval,
-                rest,
-                # The batches are shuffled.
-                shuffle=False,
-                validation_data=dev and evaluation_data(dev),
-                callbacks=callbacks,
-                verbose=verbose,
-            )
+        _fit(
+            model,
+            scheduled(steps),
+            state,
+            calls,
+            steps // interval,
+            validation_data=dev and evaluation_data(dev),
+            callbacks=[state, *callbacks],
+            verbose=verbose,
+        )
     return {
         "history": state.history,
         "steps": steps,
         "interval": interval,
         "seconds": state.seconds,
     }
+
+
+def _fit(model, data, state, calls, epochs, callbacks, **options):
+    """Train what is left of `epochs` of a number of calls each."""
+    optimizer = model.optimizer
+    if optimizer.use_ema:
+        # Evaluates with the averages.
+        callbacks = [keras.callbacks.SwapEMAWeights(), *callbacks]
+    total = epochs * calls
+
+    def rest() -> dict[str, Any]:
+        return {
+            "x": training_data(data, state.steps, total - state.steps),
+            "steps_per_epoch": calls - state.step,
+        }
+
+    if state.steps == total:
+        state.load(model)
+        # With `use_ema` the averages become the weights, as at the end of `fit`.
+        optimizer.finalize_variable_values(model.trainable_variables)
+        return
+    # The batches are shuffled.
+    state.fit(model, epochs, rest, shuffle=False, callbacks=callbacks, **options)
 
 
 def _planned(model, batches, backup, minutes, steps_per_call):
