@@ -4,6 +4,9 @@ VENV := .venv
 SERVING := .venv-serving
 OLDEST := .venv-oldest
 BIN := $(VENV)/bin
+# A distribution of its own, which the other one requires.
+LITE := ./albert_tf_lite
+INSTALL := $(BIN)/python -m pip install --quiet --editable $(LITE) --editable
 # glibc returns freed memory to the system: 130 MB less at the peak.
 PYTEST_ENV := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
 	MALLOC_ARENA_MAX=2
@@ -50,15 +53,16 @@ benchmark: $(VENV)/.installed-peers
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-# The wheel and the source distribution, in dist/.
+# The wheel and the source distribution of both, in dist/.
 dist: $(VENV)/.installed-release
 	rm -rf dist
 	$(BIN)/python -m build
+	$(BIN)/python -m build --outdir dist $(LITE)
 	$(BIN)/twine check --strict dist/*
 
 # Execute the sources in notebooks/ again and store the outputs.
 notebooks: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[cli,notebooks]'
+	$(INSTALL) '.[cli,notebooks]'
 	$(BIN)/python scripts/notebooks.py
 
 benchmark-convert: $(VENV)/.installed
@@ -66,41 +70,41 @@ benchmark-convert: $(VENV)/.installed
 
 # VOCAB is a vocab.txt; OPTIONS are those of the script.
 benchmark-export: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[cli,hf,litert,onnx]'
+	$(INSTALL) '.[cli,hf,litert,onnx]'
 	$(BIN)/python benchmarks/export.py '$(VOCAB)' $(OPTIONS)
 
 benchmark-pretrain-data: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[cli,hf,fast]'
+	$(INSTALL) '.[cli,hf,fast]'
 	$(BIN)/python benchmarks/pretrain_data.py '$(TEXTS)'
 
 clean:
-	rm -rf $(VENV) $(SERVING) $(OLDEST) build demo_output dist site
+	rm -rf $(VENV) $(SERVING) $(OLDEST) build $(LITE)/build demo_output dist site
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[cli,hf]'
+	$(INSTALL) '.[cli,hf]'
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(INSTALL) '.[test]'
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(INSTALL) '.[docs]'
 	touch $@
 
 $(VENV)/.installed-release: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[release]'
+	$(INSTALL) '.[release]'
 	touch $@
 
 $(VENV)/.installed-peers: $(VENV)/.installed-test
-	$(BIN)/python -m pip install --quiet --editable '.[test,peers]'
+	$(INSTALL) '.[test,peers]'
 	touch $@
 
 $(VENV)/.installed-nightly: $(VENV)/.installed-peers
-	$(BIN)/python -m pip install --quiet --editable '.[test,peers,ray,jax,notebooks,release]'
+	$(INSTALL) '.[test,peers,ray,jax,notebooks,release]'
 	touch $@
 
 $(SERVING)/.installed:
@@ -113,5 +117,5 @@ $(OLDEST)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet uv
 	VIRTUAL_ENV=$(OLDEST) $(OLDEST)/bin/uv pip install --quiet \
-		--resolution lowest-direct --editable '.[test]'
+		--resolution lowest-direct --editable $(LITE) --editable '.[test]'
 	touch $@

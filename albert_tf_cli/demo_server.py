@@ -9,13 +9,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from albert_tf.extras import import_extra
 from albert_tf_cli import common
 from albert_tf_cli.chinese_help import is_chinese
 from albert_tf_cli.demo_pages import COMPONENTS, WORDS
 from albert_tf_cli.evaluation import checked_reader, coloured_html, read_remembered
 from albert_tf_cli.options import output_option
 from albert_tf_cli.tasks import TASKS, Columns, task_named
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.errors import AlbertError
 
 HOST = "127.0.0.1"
 # Fonts of the system, with Chinese characters. Gradio's own ones have none.

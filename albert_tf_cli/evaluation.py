@@ -12,11 +12,12 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from albert_tf.extras import import_extra
 from albert_tf_cli import common, options
 from albert_tf_cli.options import directory_option
 from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
 from albert_tf_lite.changes import unchanged
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.errors import AlbertError
 
 # Number of mistakes with colours. Each takes as long as 100 predictions.
 EXPLAINED = 20

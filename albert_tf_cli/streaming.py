@@ -15,12 +15,12 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, BinaryIO
 
+from albert_tf.executors import run_jobs, with_warnings
 from albert_tf.files import name_final_path, only_writer
 from albert_tf_cli.tasks import Columns, Task
 from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.executors import run_jobs, with_warnings
 from albert_tf_lite.unknown import TruncatedTextsWarning, issue_once
 
 # Texts per block. A kill loses the blocks that are being computed.

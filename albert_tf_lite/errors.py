@@ -10,21 +10,12 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-# Requirements by package; all others are in `albert-tf[evaluation]`.
+# What runs exported files, by package.
 _REQUIREMENTS = {
-    **dict.fromkeys(("huggingface_hub", "pooch", "safetensors"), "'albert-tf[hf]'"),
-    "ai_edge_litert": "'albert-tf[litert]' (or 'ai-edge-litert>=2.2' alone)",
-    "gradio": "'albert-tf[demo]'",
-    "onnx": "'albert-tf[onnx]'",
-    "onnxruntime": "'albert-tf[onnx]' (or onnxruntime alone)",
-    "openpyxl": "'albert-tf[cli]' (or openpyxl alone)",
-    "pyarrow": "pyarrow",
-    "ray": "'albert-tf[ray]'",
-    "sentencepiece": "sentencepiece",
-    "torch": "torch",
-    "zstandard": "'albert-tf[fast]'",
+    "ai_edge_litert": "'albert-tf-lite[litert]'",
+    "onnxruntime": "'albert-tf-lite[onnx]'",
+    "sentencepiece": "'albert-tf-lite[sentencepiece]'",
 }
-_EVALUATION = "'albert-tf[evaluation]'"
 
 
 class AlbertError(ValueError):
@@ -39,8 +30,12 @@ class MissingPackageError(AlbertError, ImportError):
     """An optional package is not installed."""
 
 
-def import_extra(module: str) -> ModuleType:
-    """Import a module of an optional package, or name the command that installs it."""
+def import_extra(module: str, requirement: str | None = None) -> ModuleType:
+    """Import a module of an optional package, or name the command that installs it.
+
+    `requirement` is the argument of `pip install` for a package of another extra than
+    those of albert-tf-lite.
+    """
     package = module.partition(".")[0]
     if package == "onnxruntime":
         # It would keep a device id in the home folder, and send events.
@@ -48,7 +43,7 @@ def import_extra(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        requirement = _REQUIREMENTS.get(package, _EVALUATION)
+        requirement = requirement or _REQUIREMENTS[package]
         raise MissingPackageError(
             f"{package} is not installed. Run: pip install {requirement}"
         ) from error

@@ -29,7 +29,7 @@ import zh
 from albert_tf.data import read_labelled_texts
 from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
 from albert_tf.export.engines import largest_difference
-from albert_tf_lite.executors import available_cpus
+from albert_tf_lite.cpus import available_cpus
 
 LENGTHS = (32, 128)
 

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from albert_tf.data import read_squad
 from albert_tf.files import write_json
-from albert_tf_lite.executors import available_cpus
+from albert_tf_lite.cpus import available_cpus
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 console = Console(highlight=False)

@@ -7,8 +7,8 @@
 # notebook reads the table with pandas, trains, looks at the mistakes, and saves a model
 # that answers without TensorFlow. It takes about two minutes on one core.
 #
-# Start it in the folder `notebooks/`, after `pip install '.[cli,notebooks]'` in the
-# folder above. The data are toy reviews, written for this repository.
+# Start it in the folder `notebooks/`, after
+# `pip install ./albert_tf_lite '.[cli,notebooks]'` in the folder above. The data are toy reviews, written for this repository.
 
 # %%
 import albert_tf  # first, because it hides TensorFlow's log lines

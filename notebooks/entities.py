@@ -7,8 +7,8 @@
 # string. This notebook trains one on 131 sentences, looks at what it finds and what it
 # misses, and saves it. It takes about two minutes on one core.
 #
-# Start it in the folder `notebooks/`, after `pip install '.[cli,notebooks]'` in the
-# folder above. The data are toy sentences about fictional people, written for
+# Start it in the folder `notebooks/`, after
+# `pip install ./albert_tf_lite '.[cli,notebooks]'` in the folder above. The data are toy sentences about fictional people, written for
 # this repository.
 
 # %%

@@ -8,8 +8,8 @@
 # NumPy and ONNX Runtime alone. This notebook writes both, runs each in a process of its
 # own, and compares them. It takes about two minutes on one core.
 #
-# Start it in the folder `notebooks/`, after `pip install '.[cli,notebooks]'` in the
-# folder above. The data are toy reviews, written for this repository.
+# Start it in the folder `notebooks/`, after
+# `pip install ./albert_tf_lite '.[cli,notebooks]'` in the folder above. The data are toy reviews, written for this repository.
 
 # %%
 import albert_tf  # first, because it hides TensorFlow's log lines

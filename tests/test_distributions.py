@@ -1,16 +1,20 @@
-"""The wheel, built from the source distribution, is complete."""
+"""The wheels, built from the source distributions, are complete."""
 
 import pathlib
 import subprocess
 import sys
+import tomllib
 import zipfile
 
 import pytest
 from processes import run_python
 
+import albert_tf
+import albert_tf_lite
+
 ROOT = pathlib.Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
-PACKAGES = ("albert_tf", "albert_tf_cli", "albert_tf_lite", "zh")
+PACKAGES = ("albert_tf", "albert_tf_cli", "zh")
 # Without TensorFlow.
 SCRIPT = """
 import sys
@@ -19,16 +23,40 @@ print(*map(find_bundled, sys.argv[1:]), sep="\\n")
 """
 
 
-@pytest.mark.nightly
-def test_the_wheel_holds_the_packages_and_the_bundled_checkpoints(tmp_path):
+def build_wheel(project, tmp_path):
+    """Build the source distribution and from it the wheel; return it unpacked."""
     pytest.importorskip("build")
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path]
-    subprocess.run([*command, ROOT], check=True, capture_output=True)
+    subprocess.run([*command, project], check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
+    found = (x.relative_to(installed) for x in installed.rglob("*.*") if x.is_file())
+    return installed, {x for x in found if ".dist-info" not in x.parts[0]}
 
+
+def test_both_distributions_have_one_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert albert_tf.__version__ == albert_tf_lite.__version__
+    assert f"albert-tf-lite=={albert_tf.__version__}" in project["dependencies"]
+
+
+@pytest.mark.nightly
+def test_the_wheel_for_exported_files_needs_numpy_alone(tmp_path):
+    installed, found = build_wheel(ROOT / "albert_tf_lite", tmp_path)
+    package = [x for x in (ROOT / "albert_tf_lite").glob("*.*") if x.is_file()]
+    names = {x.name for x in package} - {"pyproject.toml", "README.md"}
+    assert {str(x) for x in found} == {f"albert_tf_lite/{name}" for name in names}
+    (metadata,) = installed.glob("*.dist-info/METADATA")
+    lines = metadata.read_text("utf-8").splitlines()
+    needed = [x for x in lines if x.startswith("Requires-Dist:") and "extra" not in x]
+    assert len(needed) == 1 and "numpy" in needed[0]
+
+
+@pytest.mark.nightly
+def test_the_wheel_holds_the_packages_and_the_bundled_checkpoints(tmp_path):
+    installed, found = build_wheel(ROOT, tmp_path)
     files = [x for top in PACKAGES for x in (ROOT / top).rglob("*.*")]
     expected = {x.relative_to(ROOT): x for x in files if x.suffix != ".pyc"}
     indexes = EXAMPLES.glob("albert_micro_zh*/*.index")
@@ -37,9 +65,8 @@ def test_the_wheel_holds_the_packages_and_the_bundled_checkpoints(tmp_path):
         if file.suffix not in (".md", ".png", ".py", ".pyc"):
             name = pathlib.Path("albert_tf/bundled", file.relative_to(EXAMPLES))
             expected[name] = file
-    found = {x.relative_to(installed) for x in installed.rglob("*.*") if x.is_file()}
     # Nothing else: no tests, no examples, no scripts.
-    assert {x for x in found if ".dist-info" not in x.parts[0]} == set(expected)
+    assert found == set(expected)
     for name, file in expected.items():
         assert (installed / name).read_bytes() == file.read_bytes(), name
 

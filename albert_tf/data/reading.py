@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from albert_tf.data.encodings import NAMES, guess_encoding, try_decode
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf.extras import import_extra
+from albert_tf_lite.errors import AlbertError
 
 ZSTD_ENDINGS = (".zst", ".zstd")
 COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)

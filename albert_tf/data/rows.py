@@ -21,7 +21,8 @@ from albert_tf.data.reading import (
     read_json,
     stream_lines,
 )
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf.extras import import_extra
+from albert_tf_lite.errors import AlbertError
 
 # The first lines determine format, separator and quotes.
 HEAD_LINES = 1000

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from albert_tf.data.reading import endings
+from albert_tf.extras import import_extra
 from albert_tf.files import complete_file
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.errors import AlbertError
 
 # Parquet is written in groups.
 _ROWS_PER_GROUP = 20_000

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf.extras import import_extra
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import (
     as_label,
     as_list,

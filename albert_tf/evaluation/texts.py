@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from albert_tf.evaluation.scores import check_counts
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf.extras import import_extra
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

@@ -17,11 +17,12 @@ import numpy as np
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.export.description import describe, head_of
+from albert_tf.extras import import_extra
 from albert_tf.files import complete_file
 from albert_tf.layers.attention_block import MASKED_SCORE
 from albert_tf.layers.common import LAYER_NORM_EPSILON, gelu_approximate
 from albert_tf.models.task import AlbertTask
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SETTINGS
 from albert_tf_lite.opening import preset_digest
 

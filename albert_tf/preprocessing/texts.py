@@ -11,8 +11,8 @@ import tensorflow as tf
 from albert_tf.data.labels import visible
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer, as_strings
 from albert_tf_lite import unknown
+from albert_tf_lite.cpus import available_cpus
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.executors import available_cpus
 from albert_tf_lite.inputs import (
     as_label,
     as_list,

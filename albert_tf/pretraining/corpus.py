@@ -23,9 +23,10 @@ from albert_tf.data.reading import (
     is_json,
     open_text,
 )
+from albert_tf.extras import import_extra
 from albert_tf.pretraining.records import CHECKSUMS, MANIFEST
 from albert_tf_lite.changes import change_check
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.errors import AlbertError
 
 ARCHIVES = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
 # Advice for the user by kind of skipped lines.

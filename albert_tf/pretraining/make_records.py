@@ -14,6 +14,7 @@ import pathlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from albert_tf.executors import run_jobs, with_warnings
 from albert_tf.files import (
     complete_file,
     only_writer,
@@ -27,7 +28,6 @@ from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.training.run_state import differences
 from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.executors import run_jobs, with_warnings
 from albert_tf_lite.unknown import issue_once
 
 

@@ -18,12 +18,12 @@ from albert_tf.checkpoints.config import (
 from albert_tf.checkpoints.formats import Files
 from albert_tf.checkpoints.layout import CheckpointError, listed, name_damage
 from albert_tf.checkpoints.layouts import HUGGINGFACE
+from albert_tf.extras import import_extra
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer, load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.archives import check_zip
 from albert_tf_lite.changes import change_check
-from albert_tf_lite.errors import import_extra
 
 WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"

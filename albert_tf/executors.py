@@ -6,53 +6,20 @@ import contextlib
 import functools
 import multiprocessing
 import os
-import pathlib
 import pickle
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
-from albert_tf_lite.errors import AlbertError, Process, import_extra, silent_stderr
+from albert_tf.extras import import_extra
+from albert_tf_lite.cpus import available_cpus
+from albert_tf_lite.errors import AlbertError, Process, silent_stderr
 from albert_tf_lite.unknown import OWN_WARNINGS
 
-
-def available_cpus(root: str = "/") -> int:
-    """Return the number of CPUs of this process: its affinity, or less by a quota.
-
-    Containers and services of systemd have quotas of CPU time, in control groups of
-    version 1 or 2. `root` is the root of the file system.
-    """
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cpus = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    for folder in _control_groups(pathlib.Path(root)):
-        with contextlib.suppress(OSError, ValueError):
-            quota, period = map(int, (folder / "cpu.max").read_text().split())
-            cpus = min(cpus, -(-quota // period))
-        with contextlib.suppress(OSError, ValueError):
-            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-            quota, period = (int((folder / name).read_text()) for name in names)
-            cpus = min(cpus, -(-quota // period) if quota > 0 else cpus)
-    return max(cpus, 1)
-
-
-def _control_groups(root: pathlib.Path) -> list[pathlib.Path]:
-    """Return the folders that may limit the CPUs of this process."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    folders = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        groups = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
-        # In a container, the path may be that of the host, and the root its own.
-        below = pathlib.PurePosixPath(path.lstrip("/"))
-        folders += [groups / x for x in (below, *below.parents)]
-    return folders
+# Workers import TensorFlow only if their job uses it.
+_LAZY = {"ALBERT_TF_LAZY": "1"}
 
 
 def run_jobs(
@@ -87,10 +54,12 @@ def run_jobs(
                 ray.init(log_to_driver=False)
                 stack.callback(ray.shutdown)
             # Jobs of a machine that fails run again on another.
-            task = ray.remote(num_cpus=1, max_retries=10)(call_pickled)
+            options = {"max_retries": 10, "runtime_env": {"env_vars": _LAZY}}
+            task = ray.remote(num_cpus=1, **options)(call_pickled)
             # Jobs beyond the number of CPUs wait in the cluster for the next free one.
             limit = workers or 2 * int(ray.cluster_resources()["CPU"])
         else:
+            stack.enter_context(_environment(_LAZY))
             # TensorFlow's threads do not survive a fork.
             executor = concurrent.futures.ProcessPoolExecutor(
                 processes, multiprocessing.get_context("spawn"), _prepare_worker
@@ -123,6 +92,20 @@ def run_jobs(
             for process in {*multiprocessing.active_children()} - others:
                 process.terminate()
             raise
+
+
+@contextlib.contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for new processes, which may start within the block."""
+    former = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in former.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _prepare_worker() -> None:

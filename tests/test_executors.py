@@ -9,7 +9,8 @@ from unittest import mock
 
 import pytest
 
-from albert_tf_lite.executors import available_cpus, call_pickled, run_jobs
+from albert_tf.executors import call_pickled, run_jobs
+from albert_tf_lite.cpus import available_cpus
 
 
 def of_version_1(quota):
@@ -38,6 +39,17 @@ def test_a_quota_limits_the_workers(groups, files, cpus, tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
     assert available_cpus(str(tmp_path)) == cpus
     assert available_cpus(str(tmp_path / "nothing")) == 4
+
+
+def imported(*names):
+    return os.environ.get("ALBERT_TF_LAZY"), {*names} & {*sys.modules}
+
+
+def test_workers_import_no_library_that_their_job_does_not_use(monkeypatch):
+    monkeypatch.delenv("ALBERT_TF_LAZY", raising=False)
+    jobs = [(0, ("albert_tf", "tensorflow", "pandas"))]
+    assert [*run_jobs(imported, jobs, workers=2)] == [(0, ("1", {"albert_tf"}))]
+    assert "ALBERT_TF_LAZY" not in os.environ
 
 
 def die(*arguments):
