@@ -9,7 +9,8 @@
 # own, and compares them. It takes about two minutes on one core.
 #
 # Start it in the folder `notebooks/`, after
-# `pip install ./albert_tf_lite '.[cli,notebooks]'` in the folder above. The data are toy reviews, written for this repository.
+# `pip install ./albert_tf_lite '.[cli,notebooks]'` in the folder above.
+# The data are toy reviews, written for this repository.
 
 # %%
 import albert_tf  # first, because it hides TensorFlow's log lines
