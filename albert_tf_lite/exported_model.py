@@ -16,7 +16,7 @@ from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
-from albert_tf_lite.packing import SHARED, pack, pad, windows_of
+from albert_tf_lite.packing import SHARED, batches_of, pack, pad, windows_of
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.unknown import TruncatedTextsWarning, warn, warn_of_unknown
@@ -49,6 +49,7 @@ class ExportedModel:
                 "albert_tf.export.onnx (for OnnxModel)."
             )
         self.path = os.path.abspath(path)
+        self._process = os.getpid()
         try:
             self._read_settings(json.loads(settings))
         except (ValueError, LookupError, TypeError, RecursionError) as error:
@@ -122,7 +123,8 @@ class ExportedModel:
 
         Args:
             texts: list of strings, or for pairs the tuple of two such lists.
-            batch_size: optional int, examples per call of the network, by default 32.
+            batch_size: optional int, most examples per call of the network, by default
+                32.
 
         Returns:
             A dict of arrays, the first axis that of the texts: `label`, `label_id` and
@@ -164,6 +166,7 @@ class ExportedModel:
         -inf after the last choice of a text; for questions the windows of each context,
         as for `albert_tf_lite.spans.rank_answers`.
         """
+        self._check_process()
         texts = self._read(texts)
         segments = texts if isinstance(texts, tuple) else (texts,)
         if self.task == "token-classification":
@@ -179,6 +182,14 @@ class ExportedModel:
         examples = list(zip(*tokenized, strict=True))
         outputs = self._run(examples, batch_size, segments)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
+
+    def _check_process(self):
+        if self._process != os.getpid() and self.threads != 1:
+            raise AlbertError(
+                f"{self.path} was opened before this process was forked, and the "
+                "threads of its network are in the other process. Open it after the "
+                "fork, or with threads=1."
+            )
 
     def _read(self, texts):
         """Return texts, or a tuple of the parts of some texts, as lists."""
@@ -223,10 +234,7 @@ class ExportedModel:
             limit = f"the {length} tokens that the file takes"
             warn(TruncatedTextsWarning(truncated, len(rows), limit), stacklevel=4)
         outputs = [None] * len(rows)
-        batch_size = batch_size or 32
-        order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
-        for start in range(0, len(order), batch_size):
-            batch = order[start : start + batch_size]
+        for batch in batches_of([len(ids) for ids, _, _ in rows], batch_size or 32):
             features = pad([rows[i] for i in batch], tokenizer.pad_token_id, length)
             for i, output in zip(batch, self.call(features), strict=True):
                 outputs[i] = output

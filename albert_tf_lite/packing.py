@@ -43,6 +43,23 @@ def pad(
     return features
 
 
+def batches_of(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
+    """Return the positions of rows in batches of similar length, the shortest first.
+
+    In each batch at most about a quarter is padding: on a CPU, a batch that is padded
+    more takes longer than several batches.
+    """
+    batches: list[list[int]] = []
+    longest = -1
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if lengths[i] > longest or len(batches[-1]) == batch_size:
+            batches.append([])
+            # Rows are padded to a multiple of 8 in any case.
+            longest = -(-lengths[i] // 8) * 10 // 8 * 8
+        batches[-1].append(i)
+    return batches
+
+
 def windows_of(length: int, size: int, stride: int) -> list[tuple[int, ...]]:
     """Return the windows of a text of `length` tokens, longer than a model's positions.
 

@@ -9,18 +9,39 @@ import sys
 import tracemalloc
 import warnings
 
+import hypothesis
+import hypothesis.strategies as st
 import pytest
-from lite_tasks import near, needs_litert, needs_onnx, small_task
+from lite_tasks import FORMATS, near, needs_litert, needs_onnx, small_task
+from processes import run_python
 from small_classifier import VOCABULARY
 
 import albert_tf
 import albert_tf_lite
 from albert_tf_cli.common import open_network
 from albert_tf_lite.errors import import_extra
+from albert_tf_lite.packing import batches_of, pad
 from albert_tf_lite.unknown import warn
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+FORKING = """
+import os, sys
+import albert_tf_lite
+model = dict(litert=albert_tf_lite.LiteRTModel, onnx=albert_tf_lite.OnnxModel)["{}"]
+for threads in (1, 2):
+    opened = model(sys.argv[1], threads)
+    opened.answers(["好"])
+    if not os.fork():
+        try:
+            print(opened.answers(["好"]), flush=True)
+        except albert_tf_lite.AlbertError as error:
+            print(error, flush=True)
+        os._exit(0)
+    os.wait()
+"""
 
 
 @pytest.fixture
@@ -59,6 +80,21 @@ def test_warnings_about_requests_are_not_kept(traced):
     assert traced() < 2
 
 
+@hypothesis.given(st.lists(st.integers(2, 128), max_size=40), st.integers(1, 9))
+def test_batches_hold_each_row_once_and_little_padding(lengths, batch_size):
+    batches = batches_of(lengths, batch_size)
+    assert sorted(i for batch in batches for i in batch) == [*range(len(lengths))]
+    for batch in batches:
+        rows = [([0] * lengths[i], [0] * lengths[i], False) for i in batch]
+        padded = pad(rows, 0, 128)["token_ids"].shape
+        assert len(batch) <= batch_size
+        # Rows are padded to multiples of 8 even when they are alone.
+        alone = [pad([row], 0, 128)["token_ids"].shape[1] for row in rows]
+        assert padded[1] <= 1.25 * min(alone)
+    # A short row joins the next batch only where the first is full.
+    assert len(batches_of([5] * 12, 4)) == 3
+
+
 @needs_onnx
 def test_telemetry_is_off_unless_the_user_turned_it_on(monkeypatch):
     name = "ORT_DISABLE_TELEMETRY"
@@ -68,6 +104,17 @@ def test_telemetry_is_off_unless_the_user_turned_it_on(monkeypatch):
             monkeypatch.setenv(name, given)
         import_extra("onnxruntime")
         assert os.environ[name] == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+@pytest.mark.parametrize("write", FORMATS)
+def test_a_network_with_threads_refuses_to_answer_after_a_fork(write, tmp_path):
+    """The thread pool of ONNX Runtime would end the process with SIGSEGV."""
+    write(small_task("labels")[0], tmp_path / "model")
+    script = FORKING.format(write.__name__.replace("write_", ""))
+    output = run_python(script, str(tmp_path / "model"), PYTHONPATH=str(ROOT))
+    one, several = output.splitlines()
+    assert "label" in one and "was opened before this process was forked" in several
 
 
 @needs_onnx

@@ -1,0 +1,178 @@
+"""Answer HTTP requests with a model of albert-tf-lite, several requests at a time.
+
+    MODEL=reviews.onnx python service.py
+    curl -H 'Content-Type: application/json' -d '{"inputs": ["很好"]}' \
+        127.0.0.1:8000/predict
+
+It starts one worker process per CPU that the container may use, each with one thread of
+the network. The requests that arrive while a batch is answered are the next batch.
+SIGTERM lets the workers answer the requests that they have, for 30 seconds.
+
+The environment sets MODEL (an exported file or a model directory; model.onnx by
+default), HOST, PORT and WORKERS.
+"""
+
+import asyncio
+import contextlib
+import os
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import fastapi
+import pydantic
+import uvicorn
+
+import albert_tf_lite
+from albert_tf_lite.cpus import available_cpus
+
+# Texts per call of the network. More are not faster on a CPU.
+BATCH = 32
+# Texts that wait, about a second of work; more requests are told to come again.
+WAITING = 1024
+# Characters of a text, texts of a request, and bytes of its body.
+CHARACTERS, TEXTS, BYTES = 100_000, 256, 1_000_000
+
+Text = Annotated[str, pydantic.Field(max_length=CHARACTERS)]
+Example = Text | Annotated[list[Text], pydantic.Field(min_length=2, max_length=2)]
+
+
+class Examples(pydantic.BaseModel):
+    """Body of a request: texts, or for a model of pairs lists of two texts."""
+
+    inputs: Annotated[list[Example], pydantic.Field(max_length=TEXTS)]
+
+
+class Batcher:
+    """Answer examples of several requests by one call.
+
+    Args:
+        answer: function of a list of examples that returns a list of answers.
+    """
+
+    def __init__(self, answer: Callable[[list], list]):
+        self._answer = answer
+        self._waiting: list[tuple[list, asyncio.Future]] = []
+        self._arrived = asyncio.Event()
+
+    async def __call__(self, examples: list) -> list:
+        """Return the answers to the examples of a request.
+
+        Raises:
+            asyncio.QueueFull: if too many examples wait.
+            albert_tf_lite.AlbertError: if an example is wrong.
+        """
+        if sum(len(x) for x, _ in self._waiting) + len(examples) > WAITING:
+            raise asyncio.QueueFull
+        result = asyncio.get_running_loop().create_future()
+        self._waiting.append((examples, result))
+        self._arrived.set()
+        return await result
+
+    async def run(self) -> None:
+        """Answer the examples that wait, until this task is cancelled."""
+        while True:
+            await self._arrived.wait()
+            requests = self._next_batch()
+            await self._answer_all(requests)
+
+    def _next_batch(self):
+        """Return the first requests that wait, together at most a batch."""
+        count = size = 0
+        for examples, _ in self._waiting:
+            size += len(examples)
+            if count and size > BATCH:
+                break
+            count += 1
+        batch, self._waiting = self._waiting[:count], self._waiting[count:]
+        if not self._waiting:
+            self._arrived.clear()
+        return batch
+
+    async def _answer_all(self, requests):
+        examples = [x for given, _ in requests for x in given]
+        try:
+            answers = iter(await asyncio.to_thread(self._answer, examples))
+        except Exception as error:
+            if len(requests) > 1:
+                # One of them is wrong, and the others are answered.
+                for request in requests:
+                    await self._answer_all([request])
+            elif not requests[0][1].done():
+                requests[0][1].set_exception(error)
+            return
+        for given, result in requests:
+            own = [next(answers) for _ in given]
+            # A client that has gone has cancelled it.
+            if not result.done():
+                result.set_result(own)
+
+
+def create_app(open_model: Callable[[], Callable[[list], list]]) -> fastapi.FastAPI:
+    """Return the service of a model, which each worker opens when it starts."""
+    batchers: list[Batcher] = []
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app):
+        batchers.append(Batcher(await asyncio.to_thread(open_model)))
+        running = asyncio.create_task(batchers[0].run())
+        yield
+        running.cancel()
+
+    app = fastapi.FastAPI(title="albert-tf-lite", lifespan=lifespan)
+
+    @app.middleware("http")
+    async def check_size(request, call_next):
+        size = request.headers.get("content-length", "")
+        if request.method == "POST" and not (size.isdigit() and int(size) <= BYTES):
+            message = f"The body must have a Content-Length of at most {BYTES} bytes."
+            return fastapi.responses.JSONResponse({"detail": message}, 413)
+        return await call_next(request)
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.post("/predict")
+    async def predict(examples: Examples) -> dict[str, list]:
+        # A pair is a tuple for the pipeline.
+        rows = [x if isinstance(x, str) else tuple(x) for x in examples.inputs]
+        try:
+            return {"answers": await batchers[0](rows)}
+        except albert_tf_lite.AlbertError as error:
+            raise fastapi.HTTPException(422, str(error)) from error
+        except asyncio.QueueFull:
+            headers = {"Retry-After": "1"}
+            raise fastapi.HTTPException(503, "Too many texts wait.", headers) from None
+
+    return app
+
+
+def open_model() -> Callable[[list], list]:
+    """Open the model of the environment."""
+    return albert_tf_lite.pipeline(os.environ.get("MODEL", "model.onnx"), threads=1)
+
+
+app = create_app(open_model)
+
+
+def main() -> None:
+    try:
+        # An error before the workers start, instead of in each of them.
+        open_model()
+    except (albert_tf_lite.AlbertError, OSError) as error:
+        sys.exit(str(error))
+    uvicorn.run(
+        "service:app",
+        app_dir=str(pathlib.Path(__file__).parent),
+        host=os.environ.get("HOST", "127.0.0.1"),
+        port=int(os.environ.get("PORT", "8000")),
+        workers=int(os.environ.get("WORKERS", "0")) or available_cpus(),
+        access_log=False,
+        timeout_graceful_shutdown=30,
+    )
+
+
+if __name__ == "__main__":
+    main()
