@@ -107,7 +107,8 @@ def test_the_next_run_removes_what_a_killed_process_left(tmp_path, write):
     path = tmp_path / "a[1]"
     code = KILLED.format(write.__name__)
     subprocess.run([sys.executable, "-c", code, path], env=os.environ | LAZY)
-    assert len(everything_in(tmp_path)) == 1
+    folder, lock = everything_in(tmp_path)
+    assert lock == f"{folder}.lock"
     with complete_file(tmp_path / "b.json") as other, write(path) as new:
         # Not what another process is writing.
         with complete_file(tmp_path / "b.json") as last:
