@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import importlib.util
 import json
 import os
 import pathlib
@@ -38,6 +39,15 @@ def pytest_runtest_setup(item):
     """
     if tf := sys.modules.get("tensorflow"):
         tf.config.run_functions_eagerly(item.get_closest_marker("traced") is None)
+
+
+def pytest_collection_modifyitems(items):
+    """Skip tests of the operations of TensorFlow Text where it is not installed."""
+    if importlib.util.find_spec("tensorflow_text"):
+        return
+    for item in items:
+        if item.get_closest_marker("text_ops"):
+            item.add_marker(pytest.mark.skip(reason="needs TensorFlow Text"))
 
 
 @pytest.fixture(scope="session")

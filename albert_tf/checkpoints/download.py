@@ -188,6 +188,8 @@ def _install(
             f"{archive} is not {release.name} as it was released: it holds "
             f"{holds or 'a checkpoint with another index'}."
         )
+    # Windows moves no open files.
+    del checkpoint
     source = found[0].parent
     if not any(source.glob("*config*.json")):
         write_json(source / "albert_config.json", release.config)
