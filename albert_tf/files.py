@@ -244,7 +244,7 @@ def file_digest(path: str | os.PathLike) -> str:
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Write a UTF-8 file completely or not at all."""
     with complete_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: str | os.PathLike, fields: Any) -> None:

@@ -58,7 +58,7 @@ def lacks_avx():
     """Return whether TensorFlow will abort with a message on standard error."""
     file = pathlib.Path("/proc/cpuinfo")
     is_x86 = platform.machine() == "x86_64" and file.exists()
-    return is_x86 and " avx " not in file.read_text()
+    return is_x86 and " avx " not in file.read_text("utf-8")
 
 
 def keep_freed_memory():

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pickle
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable
@@ -28,11 +29,11 @@ def available_cpus(root: str = "/") -> int:
     cpus = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     for folder in _control_groups(pathlib.Path(root)):
         with contextlib.suppress(OSError, ValueError):
-            quota, period = map(int, (folder / "cpu.max").read_text().split())
+            quota, period = map(int, (folder / "cpu.max").read_text("utf-8").split())
             cpus = min(cpus, -(-quota // period))
         with contextlib.suppress(OSError, ValueError):
             names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-            quota, period = (int((folder / name).read_text()) for name in names)
+            quota, period = (int((folder / name).read_text("utf-8")) for name in names)
             cpus = min(cpus, -(-quota // period) if quota > 0 else cpus)
     return max(cpus, 1)
 
@@ -40,7 +41,7 @@ def available_cpus(root: str = "/") -> int:
 def _control_groups(root: pathlib.Path) -> list[pathlib.Path]:
     """Return the folders that may limit the CPUs of this process."""
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()
     except OSError:
         return []
     folders = []
@@ -68,6 +69,9 @@ def run_jobs(
     "ray" uses the cluster in `RAY_ADDRESS`, or a new one on this machine.
     """
     processes = workers or available_cpus()
+    if sys.platform == "win32":
+        # More than 61 processes cannot be waited for.
+        processes = min(processes, 61)
     others = set(multiprocessing.active_children())
     if engine == "process" and processes == 1:
         for key, arguments in jobs:

@@ -103,7 +103,7 @@ def release_memory():
 def resident_bytes():
     """Memory of this process, or 0 where /proc does not exist."""
     try:
-        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+        pages = int(pathlib.Path("/proc/self/statm").read_text("utf-8").split()[1])
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -123,7 +123,7 @@ def test_a_killed_export_leaves_no_version(classifier, tmp_path):
 @pytest.mark.traced
 def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch):
     def save(module, path, **kwargs):
-        pathlib.Path(path, "saved_model.pb").write_text("half a gra")
+        pathlib.Path(path, "saved_model.pb").write_text("half a gra", encoding="utf-8")
         raise tf.errors.ResourceExhaustedError(None, None, "No space left\n...")
 
     directory = tmp_path / "serving" / "1"
