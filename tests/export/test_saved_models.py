@@ -107,6 +107,7 @@ albert_tf.export.saved_model(small_classifier(), sys.argv[1], version="next")
 """
 
 
+@pytest.mark.text_ops
 @pytest.mark.slow
 def test_a_killed_export_leaves_no_version(classifier, tmp_path):
     path = f"{TESTS.parent}:{TESTS / 'helpers'}"
@@ -120,6 +121,7 @@ def test_a_killed_export_leaves_no_version(classifier, tmp_path):
     assert versions(tmp_path) == [1]
 
 
+@pytest.mark.text_ops
 @pytest.mark.traced
 def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch):
     def save(module, path, **kwargs):
@@ -177,6 +179,7 @@ def ask(path, signature="serving_default", **inputs):
     return {name: value.numpy() for name, value in answers.items()}
 
 
+@pytest.mark.text_ops
 @pytest.mark.traced
 def test_texts_pairs_and_ids_are_answered_as_by_predict(classifier, model):
     # Invalid UTF-8 around the bytes of 好.
@@ -200,6 +203,7 @@ def test_texts_pairs_and_ids_are_answered_as_by_predict(classifier, model):
         assert len(set(classes)) > 1
 
 
+@pytest.mark.text_ops
 @pytest.mark.traced
 def test_sentence_pieces_are_in_the_graph(tmp_path):
     classifier = english_classifier()
@@ -217,6 +221,7 @@ def test_sentence_pieces_are_in_the_graph(tmp_path):
     assert operations_of(path).keys() <= known.keys()
 
 
+@pytest.mark.text_ops
 @pytest.mark.traced
 def test_warm_up_requests_are_read_by_the_protocol_of_the_server(model):
     pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")
