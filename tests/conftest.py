@@ -95,7 +95,7 @@ def release_memory():
     # The surviving objects belong to TensorFlow, so later collections skip them.
     gc.freeze()
     # glibc keeps freed memory until it is asked to return it.
-    with contextlib.suppress(AttributeError, OSError):
+    with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
     memory_limit = max(memory_limit, resident_bytes() + 60_000_000)
 

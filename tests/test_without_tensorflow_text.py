@@ -80,10 +80,8 @@ def test_ids_and_offsets_are_the_same_without_it():
     for source, columns in zip((TOKENS, proto), found, strict=True):
         tokenizer = load_tokenizer(source, **settings)
         here = [x.to_list() for x in tokenizer.tokenize_with_offsets(texts)]
-        rows = zip(
-            texts, zip(*here, strict=True), zip(*columns, strict=True), strict=True
-        )
-        for text, ours, theirs in rows:
+        both = (zip(*x, strict=True) for x in (here, columns))
+        for text, ours, theirs in zip(texts, *both, strict=True):
             # SentencePiece after 0.2.1 cuts a word otherwise if two cuts are as likely.
             is_tie = ours[0] != theirs[0] and sorted(ours[0]) == sorted(theirs[0])
             assert is_tie or ours == theirs, repr(text)

@@ -24,7 +24,7 @@ PLAIN_IDEOGRAPHS = r"\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}"
 CJK = "".join(f"\\x{{{x[0]:x}}}-\\x{{{x[-1]:x}}}" for x in IDEOGRAPHS)
 WHITE_SPACE = r"\t\n\x0b\r \p{Z}"
 PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
-# It runs out of memory on more repetitions of a class in a whole line.
+# RE2 runs out of memory on more repetitions of a class in a whole line.
 LONG_RUN = 200
 
 # Marks are control characters, which cleaned text does not contain.

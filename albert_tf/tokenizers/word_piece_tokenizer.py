@@ -37,6 +37,9 @@ class WordPieceTokenizer(TextTokenizer):
     Text is UTF-8; invalid bytes are skipped. By default names of special tokens in the
     text are ordinary text, as in the original: `"[MASK]"` becomes `[`, `mask`, `]`.
 
+    Without tensorflow-text, as on Windows, the ops call Python. A graph with them
+    cannot be saved.
+
     Args:
         vocabulary: path of a `vocab.txt` (one token per line, a second column is
             ignored) or a list of tokens; the line number is the id. It must contain
