@@ -193,7 +193,7 @@ def test_native_output_is_hidden_unless_it_ends_with_an_error(capfd, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(platform, "machine", lambda: "x86_64")
         for flags, lacks in (("fma avx avx2", False), ("sse2", True)):
-            patch.setattr(pathlib.Path, "read_text", lambda path, x=flags: x)
+            patch.setattr(pathlib.Path, "read_text", lambda path, *_, x=flags: x)
             assert lacks_avx() == lacks
         # A process without standard error.
         patch.setattr(os, "dup", unittest.mock.Mock(side_effect=OSError))

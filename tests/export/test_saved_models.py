@@ -114,7 +114,8 @@ def test_a_killed_export_leaves_no_version(classifier, tmp_path):
     command = [sys.executable, "-c", EXPORT, tmp_path]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, timeout=300)
     assert done.returncode == -9
-    (left,) = tmp_path.iterdir()
+    left, lock = sorted(tmp_path.iterdir())
+    assert lock.name == f"{left.name}.lock"
     assert (left / "new" / "saved_model.pb").exists()
     assert versions(tmp_path) == [] and not left.name.isdigit()
     albert_tf.export.saved_model(classifier, tmp_path, version="next")
