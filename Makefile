@@ -15,7 +15,8 @@ export TEXT
 # Python compiles what is imported; pip would compile all of TensorFlow.
 export PIP_COMPILE := 0
 
-.PHONY: demo test test-slow test-peers test-nightly test-oldest lint docs notebooks dist \
+.PHONY: demo test test-slow test-peers test-nightly test-oldest test-notext lint \
+	docs notebooks dist \
 	benchmark benchmark-convert benchmark-export benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
@@ -41,6 +42,11 @@ test-nightly: $(VENV)/.installed-nightly $(SERVING)/.installed
 test-oldest: $(OLDEST)/.installed
 	$(PYTEST_ENV) $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal \
 		-m 'not slow and not nightly and not peers and not released'
+
+# As on Windows, without tensorflow-text and fcntl. Skips tests marked `text_ops`.
+test-notext: $(VENV)/.installed-test
+	PYTHONPATH='$(CURDIR)/tests/helpers/without_text' PYTHONWARNDEFAULTENCODING=1 \
+		$(PYTEST) -m 'not slow and not nightly and not peers and not released'
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

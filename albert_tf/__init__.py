@@ -37,8 +37,9 @@ def __getattr__(name):
         raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
     if name not in (*_FOLDERS, "AlbertError") and not _HAS_TENSORFLOW:
         raise ImportError(
-            f"albert_tf.{name} needs TensorFlow: pip install tensorflow "
-            f"tensorflow-text. Only these run without it: {', '.join(_FOLDERS)}."
+            f"albert_tf.{name} needs TensorFlow: pip install tensorflow, and unless on "
+            f"Windows tensorflow-text. Only these run without it: "
+            f"{', '.join(_FOLDERS)}."
         )
     if name in _FUNCTIONS:
         value = getattr(importlib.import_module(_FUNCTIONS[name]), name)

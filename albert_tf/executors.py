@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -35,6 +36,9 @@ def run_jobs(
     "ray" uses the cluster in `RAY_ADDRESS`, or a new one on this machine.
     """
     processes = workers or available_cpus()
+    if sys.platform == "win32":
+        # More than 61 processes cannot be waited for.
+        processes = min(processes, 61)
     others = set(multiprocessing.active_children())
     if engine == "process" and processes == 1:
         for key, arguments in jobs:

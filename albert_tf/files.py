@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import glob
 import hashlib
 import json
 import math
 import os
 import pathlib
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import filelock
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
@@ -87,16 +87,11 @@ def temporary_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(path.parent, glob.escape(path.name))
     with name_final_path(path), contextlib.ExitStack() as stack:
-        while True:
-            new = tempfile.TemporaryDirectory(
-                ".part", f".{path.name}.", path.parent, ignore_cleanup_errors=True
-            )
-            folder = pathlib.Path(stack.enter_context(new))
-            # Until it is locked, another process may take it for abandoned.
-            with contextlib.suppress(BlockingIOError, FileNotFoundError):
-                stack.enter_context(only_writer(folder))
-                if folder.exists():
-                    break
+        folder = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+        # Locked before it exists, so that no process takes it for abandoned.
+        stack.enter_context(_locked(_lock_beside(folder), path))
+        folder.mkdir()
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
         yield folder
 
 
@@ -105,9 +100,11 @@ def remove_abandoned(parent: pathlib.Path, pattern: str) -> None:
 
     An entry `former`, which was being replaced, gets its name again.
     """
-    for abandoned in parent.glob(f".{pattern}.*.part"):
-        with contextlib.suppress(OSError), only_writer(abandoned):
-            final = parent / abandoned.name[1:].rsplit(".", 2)[0]
+    found = parent.glob(f".{pattern}.*.part*")
+    for name in {x.name.removesuffix(".lock") for x in found}:
+        abandoned = parent / name
+        with contextlib.suppress(OSError), _locked(_lock_beside(abandoned), abandoned):
+            final = parent / name[1:].rsplit(".", 2)[0]
             if not final.exists() and (abandoned / "former").exists():
                 (abandoned / "former").rename(final)
             shutil.rmtree(abandoned)
@@ -127,7 +124,11 @@ def name_final_path(path: str | os.PathLike) -> Iterator[None]:
 
 def _move(source, target):
     """Rename a directory, or move its files into the target if that has others."""
-    if not target.exists() or not any(target.iterdir()):
+    if target.exists() and not any(target.iterdir()):
+        # Windows replaces no directory. A mount point stays.
+        with contextlib.suppress(OSError):
+            target.rmdir()
+    if not target.exists():
         os.replace(source, target)
         return
     # Without these files a checkpoint is incomplete, and is not loaded.
@@ -182,23 +183,56 @@ def remove_directory(path: pathlib.Path) -> None:
         path.rename(folder / path.name)
 
 
-@contextlib.contextmanager
-def only_writer(directory: str | os.PathLike) -> Iterator[None]:
-    """Lock a directory against other processes of this machine.
+def only_writer(path: str | os.PathLike) -> contextlib.AbstractContextManager[None]:
+    """Lock a file or directory against other processes of this machine.
 
     The operating system releases the lock of a killed process.
     """
-    with contextlib.ExitStack() as stack:
-        descriptor = os.open(directory, os.O_RDONLY)
-        stack.callback(os.close, descriptor)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BlockingIOError(
-                f"Another process is writing to {directory}. Wait until it ends, or "
-                "choose another output."
-            ) from None
+    path = pathlib.Path(path)
+    # Inside a directory, because the directory above may be read-only.
+    lock_file = path / ".lock" if path.is_dir() else _lock_beside(path)
+    return _locked(lock_file, path)
+
+
+def _lock_beside(path):
+    """Return the lock file of a path that may be renamed while it is locked.
+
+    Windows renames no directory that has an open file in it.
+    """
+    return path.with_name(f"{path.name}.lock")
+
+
+@contextlib.contextmanager
+def _locked(lock_file, path):
+    """Hold a lock file, which is removed at the end."""
+    lock = filelock.FileLock(lock_file)
+    while not lock.is_locked:
+        with open(lock_file, "ab") as file:
+            try:
+                lock.acquire(blocking=False)
+            except filelock.Timeout:
+                raise BlockingIOError(
+                    f"Another process is writing to {path}. Wait until it ends, or "
+                    "choose another output."
+                ) from None
+            # The last holder may have removed the file, and another process may have
+            # created and locked a new one.
+            if not _is_file_at(file, lock_file):
+                lock.release()
+    try:
         yield
+    finally:
+        # Windows removes it when the lock is released.
+        with contextlib.suppress(OSError):
+            lock_file.unlink()
+        lock.release()
+
+
+def _is_file_at(file, path):
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def file_digest(path: str | os.PathLike) -> str:
@@ -210,7 +244,7 @@ def file_digest(path: str | os.PathLike) -> str:
 def write_text(path: str | os.PathLike, text: str) -> None:
     """Write a UTF-8 file completely or not at all."""
     with complete_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: str | os.PathLike, fields: Any) -> None:

@@ -2,11 +2,13 @@
 
 import contextlib
 import ctypes
+import importlib
 import os
 import pathlib
 import platform
 import sys
 import tempfile
+from typing import Any
 
 from albert_tf_lite.errors import silent_stderr
 
@@ -36,14 +38,27 @@ def import_tensorflow():
     ):
         # Keras first: tensorflow_text hides why it cannot be imported.
         import keras  # noqa: F401
-        import tensorflow_text  # noqa: F401
+        import tensorflow  # noqa: F401
+
+        import_tensorflow_text()
+
+
+def import_tensorflow_text() -> Any:
+    """Return tensorflow_text, or `None` where it is not installed, as on Windows."""
+    try:
+        return importlib.import_module("tensorflow_text")
+    except ModuleNotFoundError as error:
+        # Other errors are those of a damaged installation.
+        if error.name != "tensorflow_text":
+            raise
+    return None
 
 
 def lacks_avx():
     """Return whether TensorFlow will abort with a message on standard error."""
     file = pathlib.Path("/proc/cpuinfo")
     is_x86 = platform.machine() == "x86_64" and file.exists()
-    return is_x86 and " avx " not in file.read_text()
+    return is_x86 and " avx " not in file.read_text("utf-8")
 
 
 def keep_freed_memory():

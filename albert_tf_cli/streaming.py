@@ -194,7 +194,8 @@ def open_journal(
     path = path.with_name(f".{path.name}.answers")
     path.parent.mkdir(parents=True, exist_ok=True)
     header = json.dumps(run).encode() + b"\n"
-    with name_final_path(output), open(path, "a+b") as file, only_writer(path):
+    with name_final_path(output), only_writer(path), contextlib.ExitStack() as stack:
+        file = stack.enter_context(open(path, "a+b"))
         lengths = _intact_lengths(path, header, run, sizes)
         finished = len(lengths) - 1
         file.truncate(sum(lengths) if finished else 0)
@@ -205,6 +206,9 @@ def open_journal(
             yield file, finished
         except BaseException:
             if path.stat().st_size == len(header):
+                stack.close()
                 path.unlink()
             raise
+        # Windows removes no open file.
+        stack.close()
         path.unlink()

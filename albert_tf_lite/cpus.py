@@ -15,11 +15,11 @@ def available_cpus(root: str = "/") -> int:
     cpus = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     for folder in _control_groups(pathlib.Path(root)):
         with contextlib.suppress(OSError, ValueError):
-            quota, period = map(int, (folder / "cpu.max").read_text().split())
+            quota, period = map(int, (folder / "cpu.max").read_text("utf-8").split())
             cpus = min(cpus, -(-quota // period))
         with contextlib.suppress(OSError, ValueError):
             names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-            quota, period = (int((folder / name).read_text()) for name in names)
+            quota, period = (int((folder / name).read_text("utf-8")) for name in names)
             cpus = min(cpus, -(-quota // period) if quota > 0 else cpus)
     return max(cpus, 1)
 
@@ -27,7 +27,7 @@ def available_cpus(root: str = "/") -> int:
 def _control_groups(root: pathlib.Path) -> list[pathlib.Path]:
     """Return the folders that may limit the CPUs of this process."""
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()
     except OSError:
         return []
     folders = []

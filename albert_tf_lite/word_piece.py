@@ -51,9 +51,15 @@ class WordPieceTokenizer:
         self._added_tokens = added_tokens or {}
         self._strips_accents = lowercase if strip_accents is None else strip_accents
         self._longest = min(max(map(len, self.ids)), max_input_chars_per_word)
-        self._cleaning = _Cleaning(IDEOGRAPHS if tokenize_chinese_chars else ())
-        # At most 30 MB: a piece takes 64 bytes, and a word is at most CACHED pieces.
+        separate = IDEOGRAPHS if tokenize_chinese_chars else ()
+        self._cleaning = _Cleaning(separate)
+        ideographs = "".join(f"{chr(x[0])}-{chr(x[-1])}" for x in separate)
+        self._word = re.compile(
+            rf"[{ideographs}]|[^\s{ideographs}]+" if separate else r"\S+"
+        )
+        # At most 30 MB each: a piece takes 64 bytes, and a word has at most CACHED.
         self._find_cached = functools.lru_cache(2**14)(self._find_pieces)
+        self._place_cached = functools.lru_cache(2**14)(self._place_pieces)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
@@ -77,6 +83,8 @@ class WordPieceTokenizer:
 
         Stripped accents belong to the character before them.
         """
+        if not self._added_tokens:
+            return self._ordinary_tokens(text)
         columns: tuple = [], [], []
         start = 0
         for token, any_case in self._added_tokens.items():
@@ -107,24 +115,57 @@ class WordPieceTokenizer:
             yield from self._between(part, *others)
 
     def _ordinary_tokens(self, text):
-        ids, starts, ends = [], [], []
+        found = [(word[0], word.start()) for word in self._word.finditer(text)]
         cleaned = text.translate(self._cleaning)
-        position = [i for i, c in enumerate(text) for _ in c.translate(self._cleaning)]
-        for word in re.finditer(r"\S+", cleaned):
-            # The character that each byte of the word comes from. Bytes, because
-            # combining marks of several sizes may change places.
-            letters = position[word.start() : word.end()]
-            origin = [i for i in letters for _ in self._normalize(text[i]).encode()]
-            end = 0
-            for number, length in self._pieces(word[0]):
-                begin, end = end, end + length
+        if [word for word, _ in found] != cleaned.split():
+            return self._cleaned_tokens(text, cleaned)
+        ids, starts, ends = [], [], []
+        for word, begin in found:
+            is_short = len(word) <= CACHED
+            pieces = (self._place_cached if is_short else self._place_pieces)(word)
+            if pieces is None:
+                return self._cleaned_tokens(text, cleaned)
+            for number, start, end in pieces:
                 ids.append(number)
-                starts.append(origin[begin])
-                limit = origin[end - 1] + 1
-                while limit < len(text) and not self._normalize(text[limit]):
-                    limit += 1
-                ends.append(limit)
+                starts.append(begin + start)
+                ends.append(begin + end)
         return ids, starts, ends
+
+    def _place_pieces(self, word):
+        """Return id, start and end of each piece of a word that cleaning keeps.
+
+        `None` if it begins with an accent, which may belong to the word before.
+        """
+        return (
+            self._placed(word, range(len(word)), word)
+            if self._normalize(word[0])
+            else None
+        )
+
+    def _cleaned_tokens(self, text, cleaned):
+        """Return the tokens of a text of which cleaning changes words."""
+        position = [i for i, c in enumerate(text) for _ in c.translate(self._cleaning)]
+        found = []
+        for word in re.finditer(r"\S+", cleaned):
+            found += self._placed(word[0], position[word.start() : word.end()], text)
+        return tuple(map(list, zip(*found, strict=True))) or ([], [], [])
+
+    def _placed(self, word, letters, text):
+        """Return id, start and end of each piece of a word.
+
+        `letters` are the positions in the text of the characters of the word.
+        """
+        # The character that each byte of the word comes from. Bytes, because combining
+        # marks of several sizes may change places.
+        origin = [i for i in letters for _ in self._normalize(text[i]).encode()]
+        found, end = [], 0
+        for number, length in self._pieces(word):
+            begin, end = end, end + length
+            limit = origin[end - 1] + 1
+            while limit < len(text) and not self._normalize(text[limit]):
+                limit += 1
+            found.append((number, origin[begin], limit))
+        return found
 
     def _normalize(self, word):
         if self.lowercase:

@@ -98,7 +98,7 @@ def machine():
     """Describe the processor, the GPUs and the package versions as a dict."""
     flags = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
     told = pathlib.Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.exists() else []
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
     fields = dict(line.split(":", 1) for line in reversed(lines) if ":" in line)
     fields = {name.strip(): value.strip() for name, value in fields.items()}
     has = fields.get("flags", "").split()

@@ -138,7 +138,7 @@ def compare_memory(arguments, folder):
 
 def measure(code, *arguments):
     # A file rather than `-c`, because the workers import it.
-    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".py") as script:
         script.write(code)
         script.flush()
         done = subprocess.run(

@@ -60,7 +60,7 @@ def answer(path, number):
     except AlbertError as refused:
         error = type(refused).__name__
     os.write(2, f"request {number} {error}\n".encode())
-    status = pathlib.Path("/proc/self/status").read_text()
+    status = pathlib.Path("/proc/self/status").read_text(encoding="utf-8")
     resident = int(re.search(r"VmRSS:\s*(\d+)", status)[1]) / 1e3
     return kind, error, os.getpid(), resident
 

@@ -42,8 +42,8 @@ def megabytes(process):
     """Return the memory of all workers."""
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
     texts = [
-        pathlib.Path(f"/proc/{child}/status").read_text()
-        for child in children.read_text().split()
+        pathlib.Path(f"/proc/{child}/status").read_text("utf-8")
+        for child in children.read_text("utf-8").split()
     ]
     return sum(int(re.search(r"VmRSS:\s*(\d+)", x)[1]) / 1e3 for x in texts)
 

@@ -47,7 +47,7 @@ def arguments():
 
 def resident():
     """Return the resident memory of this process in MB."""
-    pages = pathlib.Path("/proc/self/statm").read_text().split()[1]
+    pages = pathlib.Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 

@@ -5,6 +5,7 @@ it, trains a classifier on toy data (headlines of ten topics), exports it and pr
 in another process.
 """
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -49,5 +50,9 @@ else:
     with tempfile.TemporaryDirectory() as folder:
         model = train_and_export(folder)
         command = [sys.executable, __file__, model, *TEXTS]
-        output = subprocess.run(command, check=True, capture_output=True, text=True)
+        # Chinese in the pipe, whatever the code page of the system is.
+        utf8 = {**os.environ, "PYTHONUTF8": "1"}
+        output = subprocess.run(
+            command, check=True, capture_output=True, encoding="utf-8", env=utf8
+        )
     print(output.stdout, end="")

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import importlib.util
 import json
 import os
 import pathlib
@@ -38,6 +39,15 @@ def pytest_runtest_setup(item):
     """
     if tf := sys.modules.get("tensorflow"):
         tf.config.run_functions_eagerly(item.get_closest_marker("traced") is None)
+
+
+def pytest_collection_modifyitems(items):
+    """Skip tests of the operations of TensorFlow Text where it is not installed."""
+    if importlib.util.find_spec("tensorflow_text"):
+        return
+    for item in items:
+        if item.get_closest_marker("text_ops"):
+            item.add_marker(pytest.mark.skip(reason="needs TensorFlow Text"))
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +95,7 @@ def release_memory():
     # The surviving objects belong to TensorFlow, so later collections skip them.
     gc.freeze()
     # glibc keeps freed memory until it is asked to return it.
-    with contextlib.suppress(AttributeError, OSError):
+    with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
     memory_limit = max(memory_limit, resident_bytes() + 60_000_000)
 
@@ -93,7 +103,7 @@ def release_memory():
 def resident_bytes():
     """Memory of this process, or 0 where /proc does not exist."""
     try:
-        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+        pages = int(pathlib.Path("/proc/self/statm").read_text("utf-8").split()[1])
     except OSError:
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")

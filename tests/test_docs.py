@@ -16,6 +16,7 @@ import sys
 import zipfile
 
 import pytest
+from processes import PATH
 
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDERS = ("benchmarks", "deploy", "examples")
@@ -100,7 +101,7 @@ def folder(tmp_path, monkeypatch):
         (commands / name).write_text(f'#!/bin/sh\nexec {sys.executable}{module} "$@"\n')
         (commands / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", PATH)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -46,6 +46,7 @@ def test_a_card_has_labels_examples_data_and_scores(finetuned, monkeypatch, caps
     assert name == "albert-tf" and "小明去了北京" in run(*arguments).stdout
 
 
+@pytest.mark.text_ops
 def test_an_export_has_the_scores_of_these_weights_only(finetuned, tmp_path):
     for path, has_scores in (("1", True), ("2", False)):
         run("export", finetuned, tmp_path / path)
@@ -55,7 +56,10 @@ def test_an_export_has_the_scores_of_these_weights_only(finetuned, tmp_path):
         small_classifier(2, labels=["差评", "好评"]).save_to_preset(finetuned)
 
 
-@pytest.mark.parametrize("save", ["preset", "checkpoint", "saved_model"])
+@pytest.mark.parametrize(
+    "save",
+    ["preset", "checkpoint", pytest.param("saved_model", marks=pytest.mark.text_ops)],
+)
 def test_a_card_of_a_person_is_kept(tmp_path, save):
     model, folder = small_classifier(2), tmp_path / "model"
     write = {

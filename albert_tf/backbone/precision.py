@@ -33,5 +33,5 @@ def _has_bfloat16():
     if any("gpu" in device.lower() for device in keras.distribution.list_devices()):
         return True
     return _CPU_INFO.exists() and not set(BFLOAT16_FLAGS).isdisjoint(
-        _CPU_INFO.read_text().split()
+        _CPU_INFO.read_text("utf-8").split()
     )

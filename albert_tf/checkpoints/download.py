@@ -126,7 +126,9 @@ def download_release(name: str, progress: bool = False) -> pathlib.Path:
             return fetch_from_hub(HUB + mirror, local_files_only=True)
     cache.mkdir(parents=True, exist_ok=True)
     archive = cache / pathlib.PurePosixPath(urlsplit(release.url).path).name
-    with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=cache) as scratch:
+    with tempfile.TemporaryDirectory(
+        prefix=f".{name}.", dir=cache, ignore_cleanup_errors=True
+    ) as scratch:
         if not archive.exists():
             try:
                 archive = _fetch(release, pathlib.Path(scratch), archive, progress)
@@ -189,6 +191,8 @@ def _install(
             f"{archive} is not {release.name} as it was released: it holds "
             f"{holds or 'a checkpoint with another index'}."
         )
+    # Windows moves no open files.
+    del checkpoint
     source = found[0].parent
     if not any(source.glob("*config*.json")):
         write_json(source / "albert_config.json", release.config)

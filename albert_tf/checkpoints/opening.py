@@ -70,7 +70,9 @@ def open_checkpoint(
 def _open_archive(path: pathlib.Path, config: Config | None) -> Checkpoint:
     """Open the checkpoint in an archive; messages name the archive."""
     # Removed with the last reference, which `read` has.
-    unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
+    unpacked = tempfile.TemporaryDirectory(
+        prefix="albert_tf_", ignore_cleanup_errors=True
+    )
     folder = pathlib.Path(unpacked.name)
 
     @contextlib.contextmanager

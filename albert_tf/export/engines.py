@@ -48,7 +48,7 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
             f"`engine` must be one of {', '.join(ENGINES)}. Received: {engine!r}"
         )
     write, opens = ENGINES[engine]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder, "model")
         write(task, path, precision="int8")
         return opens(path)

@@ -89,7 +89,7 @@ def _convert(task, lengths, precision, output):
     for n in lengths:
         specs = [tf.TensorSpec([1, n], tf.int32, name=name) for name in names]
         functions[f"tokens_{n}"] = tf.function(call, specs, autograph=False)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # From the variables. Concrete functions would each hold a copy of their values.
         tf.saved_model.save(module, folder, signatures=functions)
         converter = tf.lite.TFLiteConverter.from_saved_model(

@@ -89,7 +89,7 @@ def _quantize(model, library):
     library.helper.set_model_props(
         model, {"onnx.quant.pre_process": "onnxruntime.quant"}
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = Path(folder, "int8.onnx")
         quantization.quantize_dynamic(
             model,

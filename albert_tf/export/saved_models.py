@@ -19,6 +19,7 @@ from albert_tf.files import (
 )
 from albert_tf.model_card import write_model_card
 from albert_tf.models.task import AlbertTask
+from albert_tf.quiet_import import import_tensorflow_text
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list
 
@@ -79,8 +80,8 @@ def saved_model(
         The path of the SavedModel.
 
     Raises:
-        AlbertError: if Keras has another backend, the task has no preprocessor, or an
-            argument is invalid.
+        AlbertError: if Keras has another backend, the task has no preprocessor,
+            tensorflow-text is not installed, or an argument is invalid.
         FileExistsError: if `directory` holds other files.
         OSError: if writing fails, for example because the disk is full. Then nothing is
             changed.
@@ -96,6 +97,7 @@ def saved_model(
     """
     check_backend()
     check_preprocessor(task)
+    check_text_ops()
     specs = task.text_specs
     names = getattr(task, "class_names", getattr(task, "tags", None))
     labels = names
@@ -127,6 +129,19 @@ def saved_model(
         write_model_card(folder, task, usage=usage, **facts)
 
     return write_version(directory, version, write)
+
+
+def check_text_ops() -> None:
+    """Raise where a graph cannot tokenize strings, because TensorFlow Text is missing.
+
+    That includes Windows, for which it has no wheels.
+    """
+    if import_tensorflow_text() is None:
+        raise AlbertError(
+            "A SavedModel of strings needs tensorflow-text, which is not installed and "
+            "does not exist for Windows: export to ONNX or LiteRT, or run this on "
+            "Linux, in WSL 2 or in Docker."
+        )
 
 
 # === The graph: strings in, answers out ===

@@ -30,8 +30,9 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     - `source`: the vocabulary as the argument of the class;
     - `_read(source)`: return `(vocabulary, name)`, the vocabulary with `tokens`;
     - `_write(path)`: write a file for `_read`;
-    - `_tokenize_batch(text)`: return the ragged ids of strings [batch];
-    - `_tokenize_batch_with_offsets(text)`: return these, their starts and their ends;
+    - `_engine(vocabulary)`: return an object with `encode(text)`, which returns the
+      ragged ids of strings [batch], and `encode_with_offsets(text)`, which returns
+      these, their starts and their ends;
     - `_join(pieces)`: return the text of pieces [..., (tokens)].
     """
 
@@ -98,6 +99,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
 
     def _use(self, vocabulary):
         self._vocabulary = vocabulary
+        self._encoder = self._engine(vocabulary) if vocabulary else None
         ids = vocabulary.ids if vocabulary else {}
         for name in SPECIAL_NAMES:
             setattr(self, f"{name}_token_id", ids.get(getattr(self, f"{name}_token")))
@@ -148,7 +150,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         """Return the ids (or pieces) of each string."""
         self._required_vocabulary()
         with tf.device("cpu"):
-            return self._as_output(self._apply(self._tokenize_batch, inputs))
+            return self._as_output(self._apply(self._encoder.encode, inputs))
 
     def tokenize_with_offsets(self, inputs: Strings) -> tuple[Tensor, Tensor, Tensor]:
         """Return `(ids, starts, ends)`, all with the shape of `tokenize()`.
@@ -159,7 +161,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         """
         self._required_vocabulary()
         with tf.device("cpu"):
-            ids, *offsets = self._apply(self._tokenize_batch_with_offsets, inputs)
+            ids, *offsets = self._apply(self._encoder.encode_with_offsets, inputs)
             return self._as_output(ids), *offsets
 
     def rows_with_offsets(self, texts: Strings) -> Iterator[tuple]:

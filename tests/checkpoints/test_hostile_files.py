@@ -1,7 +1,6 @@
 """Files of strangers are refused at once, in one line, before memory is filled."""
 
 import os
-import pathlib
 import re
 import resource
 import subprocess
@@ -10,12 +9,12 @@ import time
 
 import pytest
 from hostile_files import FILES
+from processes import PATH
 
 import albert_tf_lite
 from albert_tf import AlbertError
 from albert_tf.checkpoints import load_checkpoint
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPORTED = (".onnx", ".tflite")
 
 
@@ -68,7 +67,7 @@ def test_commands_refuse_it_in_one_line(name, tmp_path):
         [sys.executable, "-c", MEASURED, *map(str, command)],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={**os.environ, "PYTHONPATH": PATH, "TF_CPP_MIN_LOG_LEVEL": "3"},
     )
     assert done.returncode == 1, done.stderr
     # Before the first line, TensorFlow logs its import.

@@ -11,6 +11,7 @@ import pytest
 import typer
 from command_line import run
 from lite_tasks import needs_onnx
+from processes import PATH
 from rich.cells import cell_len
 from small_classifier import small_classifier
 from typer.testing import CliRunner
@@ -19,7 +20,6 @@ import albert_tf
 import albert_tf_cli
 from albert_tf_cli import chinese_help, fine_tuning
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
 COMMANDS = typer.main.get_command(albert_tf_cli.app).commands
 
@@ -111,7 +111,7 @@ def start(*command, cwd, **environment):
         capture_output=True,
         encoding=environment.get("PYTHONIOENCODING", "utf-8"),
         cwd=cwd,
-        env={**kept, "PYTHONPATH": str(ROOT), **environment},
+        env={**kept, "PYTHONPATH": PATH, **environment},
     )
 
 

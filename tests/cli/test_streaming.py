@@ -23,6 +23,7 @@ import pytest
 import zstandard
 from command_line import refused, run
 from lite_tasks import needs_onnx
+from processes import PATH
 from small_classifier import CHARACTERS, small_classifier
 
 import albert_tf
@@ -30,7 +31,6 @@ from albert_tf.data.tables import Table
 from albert_tf_cli import common, streaming
 
 pytestmark = needs_onnx
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXTS = ["很好", "", "太差了", "😀好\u2028", "不", "我想你", "一 般", "差！"]
 HEADER = "id\ttext\tlabel"
 
@@ -316,7 +316,7 @@ def test_rows_keep_their_answers_whenever_the_file_changes(
 
 
 COMMAND = [sys.executable, "-m", "albert_tf_cli", "predict"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": PATH}
 
 
 @pytest.mark.slow

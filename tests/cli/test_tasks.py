@@ -232,6 +232,7 @@ def test_the_ids_of_questions_stay_and_their_files_take_no_columns(trained, tmp_
     assert "does not apply to question-answering, only to text-classif" in error
 
 
+@pytest.mark.text_ops
 def test_a_task_is_exported_and_says_what_it_takes(trained, tmp_path):
     printed = run("export", trained("multi-label")[0], tmp_path / "1").stdout
     expected = "text; outputs: labels, chosen, probabilities"

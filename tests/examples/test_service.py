@@ -100,8 +100,8 @@ def megabytes(process):
     """Return the memory of the workers of a service."""
     children = f"/proc/{process.pid}/task/{process.pid}/children"
     found = 0.0
-    for child in pathlib.Path(children).read_text().split():
-        text = pathlib.Path(f"/proc/{child}/status").read_text()
+    for child in pathlib.Path(children).read_text("utf-8").split():
+        text = pathlib.Path(f"/proc/{child}/status").read_text("utf-8")
         found += int(re.search(r"VmRSS:\s*(\d+)", text)[1]) / 1e3
     return found
 

@@ -22,7 +22,7 @@ import albert_tf
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = (ROOT / "docs/reference/serving.md").read_text()
-pytestmark = pytest.mark.traced
+pytestmark = [pytest.mark.text_ops, pytest.mark.traced]
 TEXTS = ["房间很干净", "早餐太差了", ""]
 
 

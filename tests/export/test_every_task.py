@@ -27,7 +27,7 @@ NAMES = [name for name, case in CASES.items() if case.takes_texts]
 # Each takes seconds, and TensorFlow keeps 30 MB of it.
 QUICK = ("multiple choice", "token classifier")
 
-pytestmark = pytest.mark.traced
+pytestmark = [pytest.mark.text_ops, pytest.mark.traced]
 
 
 @pytest.fixture(scope="module")

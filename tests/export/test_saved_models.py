@@ -107,23 +107,26 @@ albert_tf.export.saved_model(small_classifier(), sys.argv[1], version="next")
 """
 
 
+@pytest.mark.text_ops
 @pytest.mark.slow
 def test_a_killed_export_leaves_no_version(classifier, tmp_path):
     path = f"{TESTS.parent}:{TESTS / 'helpers'}"
     command = [sys.executable, "-c", EXPORT, tmp_path]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, timeout=300)
     assert done.returncode == -9
-    (left,) = tmp_path.iterdir()
+    left, lock = sorted(tmp_path.iterdir())
+    assert lock.name == f"{left.name}.lock"
     assert (left / "new" / "saved_model.pb").exists()
     assert versions(tmp_path) == [] and not left.name.isdigit()
     albert_tf.export.saved_model(classifier, tmp_path, version="next")
     assert versions(tmp_path) == [1]
 
 
+@pytest.mark.text_ops
 @pytest.mark.traced
 def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch):
     def save(module, path, **kwargs):
-        pathlib.Path(path, "saved_model.pb").write_text("half a gra")
+        pathlib.Path(path, "saved_model.pb").write_text("half a gra", encoding="utf-8")
         raise tf.errors.ResourceExhaustedError(None, None, "No space left\n...")
 
     directory = tmp_path / "serving" / "1"
@@ -177,6 +180,7 @@ def ask(path, signature="serving_default", **inputs):
     return {name: value.numpy() for name, value in answers.items()}
 
 
+@pytest.mark.text_ops
 @pytest.mark.traced
 def test_texts_pairs_and_ids_are_answered_as_by_predict(classifier, model):
     # Invalid UTF-8 around the bytes of 好.
@@ -200,6 +204,7 @@ def test_texts_pairs_and_ids_are_answered_as_by_predict(classifier, model):
         assert len(set(classes)) > 1
 
 
+@pytest.mark.text_ops
 @pytest.mark.traced
 def test_sentence_pieces_are_in_the_graph(tmp_path):
     classifier = english_classifier()
@@ -217,6 +222,7 @@ def test_sentence_pieces_are_in_the_graph(tmp_path):
     assert operations_of(path).keys() <= known.keys()
 
 
+@pytest.mark.text_ops
 @pytest.mark.traced
 def test_warm_up_requests_are_read_by_the_protocol_of_the_server(model):
     pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")

@@ -41,7 +41,7 @@ def run(*arguments, code=0, input=None):
 
 def refused(*arguments, input=b""):
     """Return the one line with which a command ends that a user got wrong."""
-    stdin = io.TextIOWrapper(io.BytesIO(input))
+    stdin = io.TextIOWrapper(io.BytesIO(input), encoding="utf-8")
     command = {"argv": ["albert-tf", *map(str, arguments)], "stdin": stdin}
     errors = io.StringIO()
     with (

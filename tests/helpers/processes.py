@@ -6,7 +6,12 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATH = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "helpers")])
+HELPERS = ROOT / "tests" / "helpers"
+# What hides TensorFlow Text from a process.
+WITHOUT_TEXT = str(HELPERS / "without_text")
+# `make test-notext` hides it from all processes.
+_HIDING = [WITHOUT_TEXT] if WITHOUT_TEXT in sys.path else []
+PATH = os.pathsep.join([*_HIDING, str(ROOT), str(HELPERS)])
 
 WITHOUT_TENSORFLOW = """
 import importlib.util, sys

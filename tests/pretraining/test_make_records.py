@@ -4,7 +4,6 @@ import errno
 import hashlib
 import itertools
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from made_records import word_starts
+from processes import PATH
 
 import zh
 from albert_tf.files import only_writer
@@ -157,7 +157,7 @@ def test_a_killed_run_is_resumed_by_two_workers(make, vocabulary, tmp_path):
     output, corpus = tmp_path / "out", str(tmp_path / "corpus" / "*.txt")
     process = subprocess.Popen(
         [sys.executable, "-c", COMMAND, vocabulary, corpus, str(output)],
-        env={**os.environ, "PYTHONPATH": str(pathlib.Path(zh.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": PATH},
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
