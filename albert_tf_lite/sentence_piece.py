@@ -14,8 +14,8 @@ SPACE_PIECE = "\u2581"
 class SentencePieceTokenizer:
     """Tokenizer with the ids of `albert_tf.tokenizers.SentencePieceTokenizer`.
 
-    If two segmentations of a word are equally likely, releases of SentencePiece after
-    0.2.1 choose another one than TensorFlow Text.
+    Requires SentencePiece up to 0.2.1: later releases choose another one of two equally
+    likely segmentations of a word than TensorFlow Text and the original.
 
     Reference:
         google-research/albert `tokenization.py`, `preprocess_text` and `encode_ids`.

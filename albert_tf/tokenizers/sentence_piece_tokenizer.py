@@ -28,8 +28,7 @@ class SentencePieceTokenizer(TextTokenizer):
     text are ordinary text.
 
     Without tensorflow-text, as on Windows, the ops call Python. A graph with them
-    cannot be saved. If two segmentations of a word are equally likely, releases of
-    SentencePiece after 0.2.1 then choose another one.
+    cannot be saved.
 
     A piece that begins with `▁` is the start of a word. Its offsets are those of the
     word, without the space. `▁` alone has an empty span at the next text.

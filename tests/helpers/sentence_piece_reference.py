@@ -96,12 +96,3 @@ class Reference:
 
     def _encode(self, text):
         return self.processor.encode(text, out_type=str)
-
-
-def equal_but_for_ties(actual, expected):
-    """Compare two lists of pieces, which may be one of two splits as likely.
-
-    "eee" is "e", "ee" or "ee", "e". tensorflow_text decides as SentencePiece up to
-    0.2.1 does, later releases the other way.
-    """
-    return "".join(actual) == "".join(expected) and sorted(actual) == sorted(expected)
