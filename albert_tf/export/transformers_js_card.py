@@ -1,0 +1,229 @@
+"""The README.md of a model for transformers.js, in English and Chinese."""
+
+import pathlib
+import re
+from typing import Any, NamedTuple
+
+from albert_tf.files import write_text
+from albert_tf.model_card import INPUTS, MARK
+
+# The releases that the tests run and the page of examples/browser loads.
+LIBRARY = "@huggingface/transformers@4.3.1"
+_CDN = f"https://cdn.jsdelivr.net/npm/{LIBRARY}"
+
+
+class _Usage(NamedTuple):
+    """A call of a task in transformers.js."""
+
+    tag: str  # The name of the pipeline.
+    names: str  # What is imported.
+    code: str
+    note: tuple[str, str] = ("", "")
+
+
+_PIPELINE = """\
+const run = await pipeline("{tag}", "{folder}", {{ dtype: "{dtype}" }});
+console.log(await run({arguments}));"""
+_DIRECT = """\
+const tokenizer = await AutoTokenizer.from_pretrained("{folder}");
+const model = await {cls}.from_pretrained("{folder}", {{ dtype: "{dtype}" }});
+const {{ {output} }} = await model(tokenizer({arguments}));
+console.log({shown});"""
+_MULTI = (
+    "`top_k: null` returns every label. Choose those whose score is at least {0}.",
+    "`top_k: null` 返回所有标签，取得分不低于 {0} 的。",
+)
+_TAGS = (
+    "Keras decodes the best valid sequence of tags, transformers.js the best tag of "
+    "each token. Spans differ where these are not a valid sequence.",
+    "Keras 解码最优的合法标签序列，transformers.js 取每个 token 的最优标签；后者不合法时，"
+    "实体会有差别。",
+)
+_ANSWERS = (
+    "transformers.js reads one window and always answers: Keras reads all windows of a "
+    "long context, limits the length of answers and may give none.",
+    "transformers.js 只读一个窗口，且总会给出答案；Keras 会读长文章的所有窗口，限制答案长"
+    "度，也可能判定无答案。",
+)
+_POOLED = (
+    "The pooling of this model is `{mode}`, which no pipeline has: read "
+    "`sentence_embedding`.",
+    "本模型的池化方式是 `{mode}`，流水线没有这种方式，请读取 `sentence_embedding`。",
+)
+
+_CARD = """\
+---
+library_name: transformers.js
+pipeline_tag: {tag}
+tags: [albert, albert-tf, onnx]
+---
+{mark}
+
+# {name} for transformers.js
+
+[中文](#中文)
+
+Written by `albert_tf.export.transformers_js`. `onnx/model.onnx` (`dtype: "fp32"`) gives
+the numbers of Keras, `onnx/model_quantized.onnx` (`dtype: "q8"`) is a quarter as large.
+At most {length} tokens of a text are read. {notes[0]}
+
+In Node, after `npm install {library}`, in the parent directory of this one:
+
+```js
+{node}
+```
+
+In a page, beside the directory on the same server:
+
+```html
+{browser}
+```
+
+# 中文
+
+由 `albert_tf.export.transformers_js` 写出。`onnx/model.onnx`（`dtype: "fp32"`）的输出
+与 Keras 一致，`onnx/model_quantized.onnx`（`dtype: "q8"`）只有四分之一大。一段文本最多读
+{length} 个 token。{notes[1]}
+
+用法见上面的代码：第一段在本目录的上级目录中用 Node 运行，第二段放在与本目录并列的网页中。
+"""
+
+
+def write_card(folder: pathlib.Path, task: Any, name: str) -> None:
+    """Write the README.md of a directory called `name`, unless a person wrote one."""
+    path = folder / "README.md"
+    # A file in another encoding was written by a person.
+    if path.exists() and MARK not in path.read_text("utf-8", errors="replace"):
+        return
+    usage = _usage(task)
+    card = _CARD.format(
+        tag=usage.tag,
+        mark=MARK,
+        name=type(task).__name__,
+        length=task.preprocessor.sequence_length,
+        notes=usage.note,
+        library=LIBRARY,
+        node=_node(usage, name),
+        browser=_browser(usage, name),
+    )
+    write_text(path, re.sub(" +$", "", card, flags=re.MULTILINE))
+
+
+def _node(usage, name):
+    code = usage.code.format(folder=name, dtype="fp32")
+    return f"""\
+import {{ env, {usage.names} }} from "@huggingface/transformers";
+
+env.localModelPath = "./";
+env.allowRemoteModels = false;
+{code}"""
+
+
+def _browser(usage, name):
+    code = usage.code.format(folder=name, dtype="q8")
+    return f"""\
+<script type="module">
+import {{ env, {usage.names} }} from "{_CDN}";
+
+env.allowLocalModels = true;
+env.allowRemoteModels = false;
+env.localModelPath = "./";
+{code}
+</script>"""
+
+
+def _usage(task):
+    return _USAGES[task.name_of_task](task)
+
+
+def _example(task, *names):
+    """Return texts to try, as JavaScript."""
+    tokens = task.preprocessor.tokenizer.get_vocabulary()
+    is_chinese = sum("\u4e00" <= x <= "\u9fff" for x in tokens) > len(tokens) / 10
+    return [f'"{INPUTS[name][is_chinese]}"' for name in names]
+
+
+def _piped(tag, arguments, note=("", "")):
+    code = _PIPELINE.replace("{tag}", tag).replace("{arguments}", arguments)
+    return _Usage(tag, "pipeline", code, note)
+
+
+def _direct(tag, cls, output, shown, arguments, note=("", "")):
+    code = _DIRECT.replace("{cls}", cls).replace("{output}", output)
+    code = code.replace("{arguments}", arguments).replace("{shown}", shown)
+    return _Usage(tag, f"AutoTokenizer, {cls}", code, note)
+
+
+def _texts(task):
+    """Return the arguments of a tokenizer for a text, or for the two of a pair."""
+    if not task.pairs:
+        return f"{_example(task, 'text')[0]}, {{{{ truncation: true }}}}"
+    first, second = _example(task, "text", "text_b")
+    return f"{first}, {{{{ text_pair: {second}, truncation: true }}}}"
+
+
+def _classes(task):
+    is_multi = task.name_of_task == "multi-label"
+    options = ", {{ top_k: null }}" * is_multi
+    note = ("", "")
+    if is_multi:
+        thresholds = task.thresholds or [0.5]
+        shown = ", ".join(f"{x:g}" for x in dict.fromkeys(thresholds))
+        note = [x.format(shown) for x in _MULTI]
+    if not task.pairs:
+        return _piped(
+            "text-classification", f"{_example(task, 'text')[0]}{options}", note
+        )
+    function = "sigmoid().tolist()" if is_multi else "softmax(-1).tolist()"
+    cls = "AutoModelForSequenceClassification"
+    shown = f"logits.{function}, model.config.id2label"
+    return _direct("text-classification", cls, "logits", shown, _texts(task), note)
+
+
+def _score(task):
+    cls = "AutoModelForSequenceClassification"
+    note = (
+        "Pipelines would apply softmax to the score.",
+        "流水线会对分数做 softmax，因此直接调用模型。",
+    )
+    shown = "logits.data[0]"
+    return _direct("text-classification", cls, "logits", shown, _texts(task), note)
+
+
+def _vectors(task):
+    if task.pooling_mode in ("mean", "cls"):
+        options = f'{{{{ pooling: "{task.pooling_mode}"'
+        options += f", normalize: {str(task.normalize).lower()} }}}}"
+        return _piped("feature-extraction", f"{_example(task, 'text')[0]}, {options}")
+    note = [x.format(mode=task.pooling_mode) for x in _POOLED]
+    arguments = f"{_example(task, 'text')[0]}, {{{{ truncation: true }}}}"
+    output, shown = "sentence_embedding", "sentence_embedding.tolist()"
+    return _direct("feature-extraction", "AutoModel", output, shown, arguments, note)
+
+
+def _entities(task):
+    options = '{{ aggregation_strategy: "simple" }}'
+    arguments = f"{_example(task, 'text')[0]}, {options}"
+    return _piped("token-classification", arguments, _TAGS)
+
+
+def _answer(task):
+    arguments = ", ".join(_example(task, "question", "context"))
+    return _piped("question-answering", arguments, _ANSWERS)
+
+
+def _filled(task):
+    masked = _example(task, "masked")[0]
+    masked = masked.replace("[MASK]", task.preprocessor.tokenizer.mask_token)
+    return _piped("fill-mask", masked)
+
+
+_USAGES = {
+    "text-classification": _classes,
+    "multi-label": _classes,
+    "regression": _score,
+    "token-classification": _entities,
+    "question-answering": _answer,
+    "fill-mask": _filled,
+    "text-embedding": _vectors,
+}
