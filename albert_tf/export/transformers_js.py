@@ -1,5 +1,6 @@
 """Write models for transformers.js, in Node and in the browser, and for Optimum."""
 
+import json
 import os
 import pathlib
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from albert_tf.export.onnx_files import (
 )
 from albert_tf.export.tokenizer_json import tokenizer_json
 from albert_tf.export.transformers_js_card import write_card
-from albert_tf.files import complete_directory, write_json
+from albert_tf.files import complete_directory, write_json, write_text
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError, import_extra
 from albert_tf_lite.packing import INPUTS
@@ -94,7 +95,9 @@ def transformers_js(task: AlbertTask, directory: str | os.PathLike) -> None:
     with complete_directory(directory) as folder:
         ids = write_tokenizer(folder, tokenizer, length)
         content = tokenizer_json(tokenizer, length, decodes)
-        write_json(folder / "tokenizer.json", content)
+        # Without indents, which would double the size.
+        text = json.dumps(content, ensure_ascii=False)
+        write_text(folder / "tokenizer.json", text)
         write_json(folder / _CONFIG, {**_config(task, target), **ids})
         (folder / "onnx").mkdir()
         for precision, name in NETWORKS.items():
@@ -307,24 +310,23 @@ class WebNetwork:
     """
 
     def __init__(self, task: AlbertTask, path: str | os.PathLike):
+        self.path = path
         session = import_extra("onnxruntime").InferenceSession
         self._session = session(os.fspath(path), providers=["CPUExecutionProvider"])
         self._task = task
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        """Return the outputs of Keras for `token_ids` etc., int arrays [batch, time].
+        """Return the outputs of the task for ids, as arrays [batch, time].
 
-        Those of a question answering model are stacked, and those of a masked language
-        model are at all positions.
+        Those of a question answering model are stacked.
         """
         feeds = {
             name: features[ours].astype("int64")
             for name, ours in zip(_INPUTS, INPUTS, strict=True)
         }
         outputs = self._session.run(None, feeds)
-        if len(outputs) == 1:
-            activation: Any = getattr(self._task, "activation", None)
-            outputs = outputs[0]
-            return np.array(activation(outputs)) if activation else outputs
-        is_embedder = self._task.name_of_task == "text-embedding"
-        return outputs[-1] if is_embedder else np.stack(outputs, axis=-1)
+        if self._task.name_of_task == "question-answering":
+            return np.stack(outputs, axis=-1)
+        activation: Any = getattr(self._task, "activation", None)
+        # An embedder has its vectors as the last output.
+        return np.array(activation(outputs[-1])) if activation else outputs[-1]

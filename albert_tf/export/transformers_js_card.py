@@ -36,14 +36,14 @@ _MULTI = (
 _TAGS = (
     "Keras decodes the best valid sequence of tags, transformers.js the best tag of "
     "each token. Spans differ where these are not a valid sequence.",
-    "Keras 解码最优的合法标签序列，transformers.js 取每个 token 的最优标签；后者不合法时，"
-    "实体会有差别。",
+    "Keras 解码最优的合法标签序列，transformers.js 取每个 token 的最优标签；后者不合法"
+    "时，实体会有差别。",
 )
 _ANSWERS = (
     "transformers.js reads one window and always answers: Keras reads all windows of a "
     "long context, limits the length of answers and may give none.",
-    "transformers.js 只读一个窗口，且总会给出答案；Keras 会读长文章的所有窗口，限制答案长"
-    "度，也可能判定无答案。",
+    "transformers.js 只读一个窗口，且总会给出答案；Keras 会读长文章的所有窗口，限制答案"
+    "长度，也可能判定无答案。",
 )
 _POOLED = (
     "The pooling of this model is `{mode}`, which no pipeline has: read "
@@ -82,10 +82,11 @@ In a page, beside the directory on the same server:
 # 中文
 
 由 `albert_tf.export.transformers_js` 写出。`onnx/model.onnx`（`dtype: "fp32"`）的输出
-与 Keras 一致，`onnx/model_quantized.onnx`（`dtype: "q8"`）只有四分之一大。一段文本最多读
+与 Keras 一致，`onnx/model_quantized.onnx`（`dtype: "q8"`）只有四分之一大。文本最多读
 {length} 个 token。{notes[1]}
 
-用法见上面的代码：第一段在本目录的上级目录中用 Node 运行，第二段放在与本目录并列的网页中。
+用法见上面的代码：第一段在本目录的上级目录中用 Node 运行，第二段放在与本目录并列的网
+页中。
 """
 
 
@@ -151,7 +152,8 @@ def _piped(tag, arguments, note=("", "")):
 def _direct(tag, cls, output, shown, arguments, note=("", "")):
     code = _DIRECT.replace("{cls}", cls).replace("{output}", output)
     code = code.replace("{arguments}", arguments).replace("{shown}", shown)
-    return _Usage(tag, f"AutoTokenizer, {cls}", code, note)
+    names = ["AutoTokenizer", cls, *["softmax"] * shown.count("softmax(")]
+    return _Usage(tag, ", ".join(names), code, note)
 
 
 def _texts(task):
@@ -174,9 +176,9 @@ def _classes(task):
         return _piped(
             "text-classification", f"{_example(task, 'text')[0]}{options}", note
         )
-    function = "sigmoid().tolist()" if is_multi else "softmax(-1).tolist()"
     cls = "AutoModelForSequenceClassification"
-    shown = f"logits.{function}, model.config.id2label"
+    shown = "model.config.id2label, "
+    shown += "logits.sigmoid().data" if is_multi else "softmax(logits.data)"
     return _direct("text-classification", cls, "logits", shown, _texts(task), note)
 
 
