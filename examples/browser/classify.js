@@ -54,29 +54,29 @@ const WORDS = {
   },
 };
 const STYLE = `
-.albert-demo { max-width: 40rem; margin: 1rem 0; padding: 1rem; line-height: 1.5;
+.albert-demo { max-width: 40em; margin: 1em 0; padding: 1em; line-height: 1.5;
   border: 1px solid color-mix(in srgb, currentColor 25%, transparent);
-  border-radius: .5rem; }
-.albert-demo label { display: block; font-weight: 600; margin-bottom: .4rem; }
-.albert-demo textarea { box-sizing: border-box; width: 100%; min-height: 5rem;
-  padding: .6rem; font: inherit; font-size: max(1em, 16px); color: inherit;
-  background: transparent; resize: vertical; border-radius: .3rem;
+  border-radius: .5em; }
+.albert-demo label { display: block; font-weight: 600; margin-bottom: .4em; }
+.albert-demo textarea { box-sizing: border-box; width: 100%; min-height: 5em;
+  padding: .6em; font: inherit; font-size: max(1em, 16px); color: inherit;
+  background: transparent; resize: vertical; border-radius: .3em;
   border: 1px solid color-mix(in srgb, currentColor 45%, transparent); }
 .albert-demo textarea:focus-visible, .albert-demo button:focus-visible {
-  outline: 2px solid #3f51b5; outline-offset: 2px; }
+  outline: 2px solid #5c6bc0; outline-offset: 2px; }
 .albert-demo button { font: inherit; font-size: .85em; color: inherit; cursor: pointer;
-  margin: .4rem .4rem 0 0; padding: .3rem .7rem; border-radius: 1rem;
+  margin: .4em .4em 0 0; padding: .3em .8em; border-radius: 1.2em;
   background: color-mix(in srgb, currentColor 8%, transparent);
   border: 1px solid color-mix(in srgb, currentColor 25%, transparent); }
-.albert-demo [role="status"] { min-height: 5.2rem; margin-top: .8rem; }
-.albert-demo .row { display: grid; grid-template-columns: 8.5rem 1fr 3.5rem;
-  gap: .6rem; align-items: center; }
+.albert-demo [role="status"] { min-height: 4.8em; margin: .8em 0 .3em; }
+.albert-demo .row { display: grid; grid-template-columns: 8.6em 1fr 3.5em;
+  gap: .6em; align-items: center; }
 .albert-demo .row:first-child { font-weight: 600; }
 .albert-demo .row > :last-child { text-align: right;
   font-variant-numeric: tabular-nums; }
-.albert-demo .bar { height: .7rem; border-radius: .35rem; overflow: hidden;
+.albert-demo .bar { height: .7em; border-radius: .35em; overflow: hidden;
   background: color-mix(in srgb, currentColor 12%, transparent); }
-.albert-demo .bar > * { display: block; height: 100%; background: #3f51b5; }
+.albert-demo .bar > * { display: block; height: 100%; background: #5c6bc0; }
 .albert-demo small { display: block; opacity: .75; }
 `;
 
