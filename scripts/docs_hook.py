@@ -34,7 +34,7 @@ FILES = (
     "examples/browser/classify.js",
     "notebooks/*.ipynb",
 )
-# The model of the first page, and the directory for it in the site.
+# The model of the first page, and its directory in the site.
 MODEL = "albert_micro_zh_reviews"
 MODEL_FOLDER = "examples/browser/model"
 CLASSIFIER = """\

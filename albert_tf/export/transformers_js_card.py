@@ -1,7 +1,10 @@
 """The README.md of a model for transformers.js, in English and Chinese."""
 
+import json
 import pathlib
 import re
+import string
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from albert_tf.files import write_text
@@ -22,13 +25,13 @@ class _Usage(NamedTuple):
 
 
 _PIPELINE = """\
-const run = await pipeline("{tag}", "{folder}", {{ dtype: "{dtype}" }});
-console.log(await run({arguments}));"""
+const run = await pipeline("$tag", "$folder", { dtype: "$dtype" });
+console.log(await run($arguments));"""
 _DIRECT = """\
-const tokenizer = await AutoTokenizer.from_pretrained("{folder}");
-const model = await {cls}.from_pretrained("{folder}", {{ dtype: "{dtype}" }});
-const {{ {output} }} = await model(tokenizer({arguments}));
-console.log({shown});"""
+const tokenizer = await AutoTokenizer.from_pretrained("$folder");
+const model = await $cls.from_pretrained("$folder", { dtype: "$dtype" });
+const { $output } = await model(tokenizer($arguments));
+console.log($shown);"""
 _MULTI = (
     "`top_k: null` returns every label. Choose those whose score is at least {0}.",
     "`top_k: null` 返回所有标签，取得分不低于 {0} 的。",
@@ -50,6 +53,12 @@ _POOLED = (
     "`sentence_embedding`.",
     "本模型的池化方式是 `{mode}`，流水线没有这种方式，请读取 `sentence_embedding`。",
 )
+
+_SCORES = (
+    "Pipelines would apply softmax to the score.",
+    "流水线会对分数做 softmax，因此直接调用模型。",
+)
+_CLASSIFIER = "AutoModelForSequenceClassification"
 
 _CARD = """\
 ---
@@ -96,7 +105,7 @@ def write_card(folder: pathlib.Path, task: Any, name: str) -> None:
     # A file in another encoding was written by a person.
     if path.exists() and MARK not in path.read_text("utf-8", errors="replace"):
         return
-    usage = _usage(task)
+    usage = _USAGES[task.name_of_task](task)
     card = _CARD.format(
         tag=usage.tag,
         mark=MARK,
@@ -111,17 +120,15 @@ def write_card(folder: pathlib.Path, task: Any, name: str) -> None:
 
 
 def _node(usage, name):
-    code = usage.code.format(folder=name, dtype="fp32")
     return f"""\
 import {{ env, {usage.names} }} from "@huggingface/transformers";
 
 env.localModelPath = "./";
 env.allowRemoteModels = false;
-{code}"""
+{_filled_in(usage.code, folder=name, dtype="fp32")}"""
 
 
 def _browser(usage, name):
-    code = usage.code.format(folder=name, dtype="q8")
     return f"""\
 <script type="module">
 import {{ env, {usage.names} }} from "{_CDN}";
@@ -129,103 +136,86 @@ import {{ env, {usage.names} }} from "{_CDN}";
 env.allowLocalModels = true;
 env.allowRemoteModels = false;
 env.localModelPath = "./";
-{code}
+{_filled_in(usage.code, folder=name, dtype="q8")}
 </script>"""
 
 
-def _usage(task):
-    return _USAGES[task.name_of_task](task)
+def _filled_in(code, **values):
+    return string.Template(code).safe_substitute(values)
 
 
-def _example(task, *names):
+# === Calls, by task ===
+
+
+def _examples(task, *names):
     """Return texts to try, as JavaScript."""
     tokens = task.preprocessor.tokenizer.get_vocabulary()
     is_chinese = sum("\u4e00" <= x <= "\u9fff" for x in tokens) > len(tokens) / 10
-    return [f'"{INPUTS[name][is_chinese]}"' for name in names]
+    return [json.dumps(INPUTS[x][is_chinese], ensure_ascii=False) for x in names]
 
 
-def _piped(tag, arguments, note=("", "")):
-    code = _PIPELINE.replace("{tag}", tag).replace("{arguments}", arguments)
+def _pipeline(tag, *arguments, note=("", "")):
+    code = _filled_in(_PIPELINE, tag=tag, arguments=", ".join(arguments))
     return _Usage(tag, "pipeline", code, note)
 
 
-def _direct(tag, cls, output, shown, arguments, note=("", "")):
-    code = _DIRECT.replace("{cls}", cls).replace("{output}", output)
-    code = code.replace("{arguments}", arguments).replace("{shown}", shown)
-    names = ["AutoTokenizer", cls, *["softmax"] * shown.count("softmax(")]
-    return _Usage(tag, ", ".join(names), code, note)
-
-
-def _texts(task):
-    """Return the arguments of a tokenizer for a text, or for the two of a pair."""
-    if not task.pairs:
-        return f"{_example(task, 'text')[0]}, {{{{ truncation: true }}}}"
-    first, second = _example(task, "text", "text_b")
-    return f"{first}, {{{{ text_pair: {second}, truncation: true }}}}"
+def _direct(task, cls, output, shown, note=("", ""), tag="text-classification"):
+    """Return a call of the model itself, for a text or a pair of texts."""
+    first, second = _examples(task, "text", "text_b")
+    options = f"text_pair: {second}, " if len(task.text_inputs) > 1 else ""
+    arguments = f"{first}, {{ {options}truncation: true }}"
+    values = {"cls": cls, "output": output, "arguments": arguments, "shown": shown}
+    names = ["AutoTokenizer", cls, *["softmax"] * ("softmax(" in shown)]
+    return _Usage(tag, ", ".join(names), _filled_in(_DIRECT, **values), note)
 
 
 def _classes(task):
-    is_multi = task.name_of_task == "multi-label"
-    options = ", {{ top_k: null }}" * is_multi
-    note = ("", "")
+    is_multi, note = task.name_of_task == "multi-label", ("", "")
     if is_multi:
-        thresholds = task.thresholds or [0.5]
-        shown = ", ".join(f"{x:g}" for x in dict.fromkeys(thresholds))
-        note = [x.format(shown) for x in _MULTI]
-    if not task.pairs:
-        return _piped(
-            "text-classification", f"{_example(task, 'text')[0]}{options}", note
+        thresholds = dict.fromkeys(task.exported_settings()["thresholds"])
+        shown = ", ".join(f"{x:g}" for x in thresholds)
+        note = tuple(x.format(shown) for x in _MULTI)
+    if len(task.text_inputs) > 1:
+        function = "logits.sigmoid().data" if is_multi else "softmax(logits.data)"
+        return _direct(
+            task, _CLASSIFIER, "logits", f"model.config.id2label, {function}", note
         )
-    cls = "AutoModelForSequenceClassification"
-    shown = "model.config.id2label, "
-    shown += "logits.sigmoid().data" if is_multi else "softmax(logits.data)"
-    return _direct("text-classification", cls, "logits", shown, _texts(task), note)
-
-
-def _score(task):
-    cls = "AutoModelForSequenceClassification"
-    note = (
-        "Pipelines would apply softmax to the score.",
-        "流水线会对分数做 softmax，因此直接调用模型。",
-    )
-    shown = "logits.data[0]"
-    return _direct("text-classification", cls, "logits", shown, _texts(task), note)
+    options = ["{ top_k: null }"] * is_multi
+    arguments = _examples(task, "text") + options
+    return _pipeline("text-classification", *arguments, note=note)
 
 
 def _vectors(task):
-    if task.pooling_mode in ("mean", "cls"):
-        options = f'{{{{ pooling: "{task.pooling_mode}"'
-        options += f", normalize: {str(task.normalize).lower()} }}}}"
-        return _piped("feature-extraction", f"{_example(task, 'text')[0]}, {options}")
-    note = [x.format(mode=task.pooling_mode) for x in _POOLED]
-    arguments = f"{_example(task, 'text')[0]}, {{{{ truncation: true }}}}"
-    output, shown = "sentence_embedding", "sentence_embedding.tolist()"
-    return _direct("feature-extraction", "AutoModel", output, shown, arguments, note)
+    mode, normalize = task.pooling_mode, str(task.normalize).lower()
+    if mode in ("mean", "cls"):
+        options = f'{{ pooling: "{mode}", normalize: {normalize} }}'
+        return _pipeline("feature-extraction", *_examples(task, "text"), options)
+    note = tuple(x.format(mode=mode) for x in _POOLED)
+    names = "AutoModel", "sentence_embedding", "sentence_embedding.tolist()"
+    return _direct(task, *names, note, "feature-extraction")
 
 
-def _entities(task):
-    options = '{{ aggregation_strategy: "simple" }}'
-    arguments = f"{_example(task, 'text')[0]}, {options}"
-    return _piped("token-classification", arguments, _TAGS)
+def _masks(task):
+    (masked,) = _examples(task, "masked")
+    token = task.preprocessor.tokenizer.mask_token
+    return _pipeline("fill-mask", masked.replace("[MASK]", token))
 
 
-def _answer(task):
-    arguments = ", ".join(_example(task, "question", "context"))
-    return _piped("question-answering", arguments, _ANSWERS)
-
-
-def _filled(task):
-    masked = _example(task, "masked")[0]
-    masked = masked.replace("[MASK]", task.preprocessor.tokenizer.mask_token)
-    return _piped("fill-mask", masked)
-
-
-_USAGES = {
+_USAGES: dict[str, Callable[[Any], _Usage]] = {
     "text-classification": _classes,
     "multi-label": _classes,
-    "regression": _score,
-    "token-classification": _entities,
-    "question-answering": _answer,
-    "fill-mask": _filled,
+    "regression": lambda task: _direct(
+        task, _CLASSIFIER, "logits", "logits.data[0]", _SCORES
+    ),
+    "token-classification": lambda task: _pipeline(
+        "token-classification",
+        *_examples(task, "text"),
+        '{ aggregation_strategy: "simple" }',
+        note=_TAGS,
+    ),
+    "question-answering": lambda task: _pipeline(
+        "question-answering", *_examples(task, "question", "context"), note=_ANSWERS
+    ),
+    "fill-mask": _masks,
     "text-embedding": _vectors,
 }

@@ -84,7 +84,7 @@ def test_the_code_of_the_card_runs(name, folder):
 
 
 def test_entities_embeddings_masks_and_scores(folder):
-    """By the pipelines, and in the model itself where none fits."""
+    """Pipelines of transformers.js return the numbers of Keras."""
     names = ("embedding", "masked", "multi-label", "tags")
     tasks = {x: build(x)[0] for x in names}
     for name, task in tasks.items():
