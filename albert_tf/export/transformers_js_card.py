@@ -32,9 +32,15 @@ const tokenizer = await AutoTokenizer.from_pretrained("$folder");
 const model = await $cls.from_pretrained("$folder", { dtype: "$dtype" });
 const { $output } = await model(tokenizer($arguments));
 console.log($shown);"""
-_MULTI = (
-    "`top_k: null` returns every label. Choose those whose score is at least {0}.",
-    "`top_k: null` 返回所有标签，取得分不低于 {0} 的。",
+_THRESHOLD = (
+    "`top_k: null` returns every label. Choose those whose score is at least {0:g}.",
+    "`top_k: null` 返回所有标签，取得分不低于 {0:g} 的。",
+)
+_THRESHOLDS = (
+    "`top_k: null` returns every label. Choose those whose score is at least the "
+    "threshold; those of the labels in config.json are {1}.",
+    "`top_k: null` 返回所有标签，取得分不低于阈值的。按 config.json 中标签的顺序，阈值"
+    "为 {1}。",
 )
 _TAGS = (
     "Keras decodes the best valid sequence of tags, transformers.js the best tag of "
@@ -172,9 +178,10 @@ def _direct(task, cls, output, shown, note=("", ""), tag="text-classification"):
 def _classes(task):
     is_multi, note = task.name_of_task == "multi-label", ("", "")
     if is_multi:
-        thresholds = dict.fromkeys(task.exported_settings()["thresholds"])
+        thresholds = task.exported_settings()["thresholds"]
+        note = _THRESHOLDS if len({*thresholds}) > 1 else _THRESHOLD
         shown = ", ".join(f"{x:g}" for x in thresholds)
-        note = tuple(x.format(shown) for x in _MULTI)
+        note = tuple(x.format(thresholds[0], shown) for x in note)
     if len(task.text_inputs) > 1:
         function = "logits.sigmoid().data" if is_multi else "softmax(logits.data)"
         return _direct(

@@ -30,7 +30,8 @@ onnxruntime = pytest.importorskip("onnxruntime")
 ROOT = Path(__file__).parents[2]
 MICRO = ROOT / "examples" / "albert_micro_zh"
 MASKED = [f"{text}[MASK]好" for text in TEXTS]
-NAMES = [*(x for x in TASKS if x not in ("choices", "order")), "masked"]
+NAMES = [x for x in TASKS if x not in ("choices", "order")]
+NAMES += ["masked", "english"]
 # Tasks that read long texts in windows, and characters of one.
 WINDOWS = {"tags": 8, "questions": 5}
 OURS = ("token_ids", "segment_ids", "padding_mask")
@@ -40,6 +41,9 @@ pytestmark = [needs_onnx, pytest.mark.filterwarnings("ignore:.* texts are longer
 
 def build(name):
     """Return a task and texts for it."""
+    if name == "english":
+        task = sentence_piece_reference.english_classifier()
+        return task, sentence_piece_reference.TEXT.splitlines()
     if name != "masked":
         return small_task(name)
     # Labels with ## count as their characters.

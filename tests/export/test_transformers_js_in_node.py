@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lite_tasks import TASKS, small_task
+from lite_tasks import small_task
 from node_packages import NODE, install, run_node
-from test_transformers_js import build
+from test_transformers_js import NAMES, build
 
 import albert_tf
 
 ROOT = Path(__file__).parents[2]
-NAMES = [*(x for x in TASKS if x not in ("choices", "order")), "masked"]
 SETTINGS = """\
 import { env, pipeline } from "@huggingface/transformers";
 import fs from "fs";
