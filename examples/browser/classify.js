@@ -114,6 +114,8 @@ async function loadLibrary(folder) {
   // The runtime has its own loader of the binary.
   found.env.useWasmCache = false;
   settings.wasmPaths = undefined;
+  // Others would need headers of the server, and load files that are not checked.
+  settings.numThreads = 1;
   settings.wasmBinary = await wasm.arrayBuffer();
   return found;
 }
