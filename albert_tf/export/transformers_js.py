@@ -34,7 +34,7 @@ from albert_tf_lite.tagging import split_tag
 # The inputs of transformers, in the order of `INPUTS`.
 _INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 _CONFIG = "config.json"
-# The directory of each file and its name, by precision.
+# The path of each network, by precision.
 NETWORKS = {"float32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}
 _WRITTEN = {
     *(_CONFIG, "onnx", "README.md", "tokenizer.json", "tokenizer_config.json"),
@@ -135,9 +135,9 @@ def _config(task, target):
     backbone, vocabulary = task.backbone, task.preprocessor.tokenizer
     # The library has no class of ALBERT for tags. The network is in the file, so that
     # the class decides on the names of the outputs only.
-    kind = target.architecture.removeprefix("Albert")
+    is_albert = target.architecture.startswith("Albert")
     return {
-        "model_type": "albert" if kind != target.architecture else "bert",
+        "model_type": "albert" if is_albert else "bert",
         "architectures": [target.architecture],
         "vocab_size": vocabulary.vocabulary_size(),
         "embedding_size": backbone.embedding_dim,
