@@ -20,7 +20,9 @@ TEXTS = [
     "今天天气不错，我们去公园走走，然后一起吃饭。" * 4,
 ]
 
-FormatName = Literal["savedmodel", "litert", "onnx"]
+FormatName = Literal["savedmodel", "litert", "onnx", "transformers.js"]
+# Formats without --check and --precision.
+_DIRECTORIES = ("savedmodel", "transformers.js")
 _FORMATS: dict[str, FormatName] = {".tflite": "litert", ".onnx": "onnx"}
 WeightPrecision = Literal["float32", "float16", "int8"]
 
@@ -30,8 +32,9 @@ def export(
     path: Annotated[
         str,
         typer.Argument(
-            help="Output path: the directory .../NAME/1 for TensorFlow Serving, or a "
-            "file such as model.tflite or model.onnx."
+            help="Output path: the directory .../NAME/1 for TensorFlow Serving, a "
+            "file such as model.tflite or model.onnx, or a directory for "
+            "transformers.js."
         ),
     ],
     format_name: Annotated[
@@ -56,19 +59,21 @@ def export(
         bool, output_option("Replace existing files at PATH.", "--overwrite")
     ] = False,
 ):
-    """Export a SavedModel, LiteRT or ONNX file.
+    """Export a SavedModel, a LiteRT or ONNX file, or a model for transformers.js.
 
     LiteRT and ONNX files are compared with the model: size, largest difference of the
-    outputs, score on --check.
+    outputs, score on --check. A model for transformers.js, in Node and browsers, has
+    the network in float32 and in int8.
 
     \b
     Examples:
       albert-tf export my_model serving/my_model/1
       albert-tf export my_model my.tflite --precision int8
       albert-tf export my_model my.onnx --check test.tsv
+      albert-tf export my_model web_model --format transformers.js
     """
     format_name = _choose_format(path, format_name)
-    if format_name == "savedmodel" and (check or precision != "float32"):
+    if format_name in _DIRECTORIES and (check or precision != "float32"):
         name = "--check" if check else f"--precision {precision}"
         raise AlbertError(f"{name} needs --format litert or --format onnx.")
     common.check_checkpoint(model)
@@ -87,6 +92,9 @@ def export(
     examples = _read_examples(model, task, trained, check, columns)
     if format_name == "savedmodel":
         _export_saved_model(trained, path, model)
+        return
+    if format_name == "transformers.js":
+        _export_transformers_js(trained, path)
         return
     from albert_tf.export.engines import ENGINES
 
@@ -130,21 +138,38 @@ def _export_saved_model(trained, path, model):
     )
 
 
+def _export_transformers_js(trained, path):
+    """Write a model for transformers.js and compare both networks with the model."""
+    from albert_tf.export import transformers_js
+    from albert_tf.export.transformers_js import NETWORKS, WebNetwork
+
+    transformers_js(trained, path)
+    summary = {"wrote": f"{path} (transformers.js); {path}/README.md shows its use"}
+    for precision, name in NETWORKS.items():
+        found = _compare(trained, WebNetwork(trained, os.path.join(path, name)))
+        summary |= {f"{key}, {precision}": value for key, value in found.items()}
+    common.print_summary(summary)
+
+
 def _compare(trained, exported):
     """Return the size of a file and its difference from the model as a summary."""
     from albert_tf.export.engines import largest_difference
 
+    size = sum(x.numpy().nbytes for x in trained.weights)
+    summary = {
+        "size": f"{os.path.getsize(exported.path) / 1e6:.2f} MB (weights of the model: "
+        f"{size / 1e6:.2f} MB)",
+    }
+    # Its outputs are at the masks of a text only.
+    if trained.name_of_task == "fill-mask":
+        return summary
     # Choices are the third part of an example.
     parts: Any = (TEXTS, TEXTS[::-1], [TEXTS[:2]] * len(TEXTS))
     parts = parts[: len(trained.text_inputs)]
-    inputs = parts if len(parts) > 1 else TEXTS
-    size = sum(x.numpy().nbytes for x in trained.weights)
-    difference = largest_difference(trained, exported, inputs)
-    return {
-        "size": f"{os.path.getsize(exported.path) / 1e6:.2f} MB (weights of the model: "
-        f"{size / 1e6:.2f} MB)",
-        "difference": f"{difference:.1e} at most, of any output",
-    }
+    difference = largest_difference(
+        trained, exported, parts if len(parts) > 1 else TEXTS
+    )
+    return {**summary, "difference": f"{difference:.1e} at most, of any output"}
 
 
 def _compare_scores(task, trained, exported, examples):

@@ -1,17 +1,22 @@
 """Hook of mkdocs.yml: generated parts of pages, and links to files outside docs/.
 
 A page contains the comment `<!-- releases -->`, `<!-- commands -->`,
-`<!-- promises -->` or `<!-- include PATH -->`, which is replaced by its text.
+`<!-- promises -->`, `<!-- classifier -->` or `<!-- include PATH -->`, which is replaced
+by its text.
 """
 
 import ast
+import functools
 import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 
 import mkdocs.plugins
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -26,8 +31,18 @@ PAGES = {
 FILES = (
     "benchmarks/results/*.png",
     "examples/albert_micro_zh*/*.png",
+    "examples/browser/classify.js",
     "notebooks/*.ipynb",
 )
+# The model of the first page, and its directory in the site.
+MODEL = "albert_micro_zh_reviews"
+MODEL_FOLDER = "examples/browser/model"
+CLASSIFIER = """\
+<section data-albert-model="{root}{model}/" data-lang="{language}" data-lazy>
+<img src="classifier.png" alt="{alt}" width="640">
+</section>
+<script type="module" src="{root}examples/browser/classify.js"></script>
+"""
 # Published figures that the table of releases shows, as far as a release has them.
 PUBLISHED = (("SQuAD 2.0", "F1"), ("MNLI", "accuracy"), ("CMNLI", "accuracy"))
 PUBLISHED += (("LCQMC", "accuracy"), ("TNEWS", "accuracy"))
@@ -41,7 +56,26 @@ def on_files(files, config):
         for path in sorted(ROOT.glob(pattern)):
             name = path.relative_to(ROOT).as_posix()
             files.append(File.generated(config, name, abs_src_path=str(path)))
+    for name, content in _model_files().items():
+        path = f"{MODEL_FOLDER}/{name}"
+        files.append(File.generated(config, path, content=content))
     return files
+
+
+# Once, when pages are served and built again.
+@functools.cache
+def _model_files():
+    """Return the files that the first page needs of a model, exported now."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "model")
+        command = [sys.executable, "-m", "albert_tf_cli", "export", MODEL, str(path)]
+        command += ["--format", "transformers.js"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            raise PluginError(f"No model to show:\n{done.stderr}")
+        names = ("config.json", "tokenizer.json", "tokenizer_config.json")
+        names += ("onnx/model_quantized.onnx",)
+        return {name: (path / name).read_bytes() for name in names}
 
 
 def on_page_markdown(markdown, page, config, files):
@@ -50,6 +84,7 @@ def on_page_markdown(markdown, page, config, files):
     text = re.sub(r"<!-- include (\S+) -->", lambda x: _include(x[1], folder), markdown)
     text = text.replace("<!-- releases -->", _releases())
     is_chinese = page.file.src_uri.endswith(".zh.md")
+    text = text.replace("<!-- classifier -->", _classifier(page, is_chinese))
     text = text.replace("<!-- commands -->", _commands(is_chinese))
     if "<!-- promises -->" in text:
         text = text.replace("<!-- promises -->", _promises())
@@ -85,6 +120,17 @@ def _target(link, folder):
     if path.startswith("docs/"):
         return link
     return os.path.relpath(f"docs/{PAGES.get(path, path)}", folder)
+
+
+def _classifier(page, is_chinese):
+    """Return a form that classifies in the browser; without it, a picture of it."""
+    alt = "A Chinese review, and its label with a score of 99.8%"
+    return CLASSIFIER.format(
+        root="../" * page.url.count("/"),
+        model=MODEL_FOLDER,
+        language="zh" if is_chinese else "en",
+        alt="一段评论，判为好评，得分 99.8%" if is_chinese else alt,
+    )
 
 
 def _releases():

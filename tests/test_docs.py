@@ -39,6 +39,7 @@ NOT_RUN = {
     r"ALBERT_TF_RELEASED": "needs released weights",
     r"^python benchmarks/": "measures for minutes",
     r"albert_star_rating|StarRating|star-rating": "tests/test_new_task.py",
+    r"^from optimum": "optimum is not installed for the tests",
     r"^from cleanlab": "cleanlab is not installed for the tests",
     r"KERAS_BACKEND": "needs JAX; test_without_tensorflow.py, test_pretraining.py",
 }

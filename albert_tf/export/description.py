@@ -31,11 +31,7 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
             f"LiteRT and ONNX files are written for {', '.join(ANSWERS)}. Received: "
             f"{type(task).__name__}. Use albert_tf.export.saved_model."
         )
-    if any(getattr(x, "quantization_mode", None) for x in inner_layers(task)):
-        raise AlbertError(
-            "This model was quantized by Keras. Export the one it was made from, with "
-            'precision="int8".'
-        )
+    check_not_quantized(task)
     tokenizer = task.preprocessor.tokenizer
     tokenization = tokenizer.get_settings()
     if tokenization.pop("special_tokens_in_strings"):
@@ -68,6 +64,15 @@ def check_preprocessor(task: Any) -> None:
         raise AlbertError(
             "The model has no preprocessor, so an exported model cannot take strings. "
             "Build it with a vocabulary."
+        )
+
+
+def check_not_quantized(task: Any) -> None:
+    """Raise if the weights of a task were quantized by Keras."""
+    if any(getattr(x, "quantization_mode", None) for x in inner_layers(task)):
+        raise AlbertError(
+            "This model was quantized by Keras. Export the one it was made from, which "
+            "writes files in 8 bits, too."
         )
 
 

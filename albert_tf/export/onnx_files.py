@@ -25,6 +25,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SETTINGS
 from albert_tf_lite.opening import preset_digest
+from albert_tf_lite.packing import INPUTS
 
 # The oldest with LayerNormalization, for Triton and OpenVINO.
 OPSET = 17
@@ -70,19 +71,19 @@ def onnx(
     settings = describe(task, precision, ("float32", "int8"))
     if preset is not None:
         settings["preset"] = preset_digest(preset)
-    network = _Network(library, task.backbone)
+    network = Network(library, task.backbone)
     output = settings["output"]
     network.node("Identity", _head(task, network), output=output)
-    model = network.model(list(task.input), output, _shape(task, settings["units"]))
+    model = network.model({output: output_shape(task, settings["units"])})
     if precision == "int8":
-        model = _quantize(model, library)
+        model = quantize(model, library)
     text = json.dumps(settings, ensure_ascii=False)
     library.helper.set_model_props(model, {SETTINGS: text})
     with complete_file(path) as temporary:
         temporary.write_bytes(model.SerializeToString())
 
 
-def _quantize(model, library):
+def quantize(model: Any, library: Any) -> Any:
     """Return the model with weights in 8 bits and dynamic quantization."""
     quantization = import_extra("onnxruntime.quantization")
     # Avoids a warning about preprocessing, which this graph does not need.
@@ -103,34 +104,49 @@ def _quantize(model, library):
         return library.load(path)
 
 
-class _Network:
+class Network:
     """ONNX graph of a backbone, with each weight and constant once.
 
     Methods return names of tensors.
+
+    Args:
+        library: the module `onnx`.
+        backbone: an `AlbertBackbone`.
+        inputs: names of the ids, the segments and the mask.
+        dtype: string, the type of the inputs, such as `"INT32"`.
     """
 
-    def __init__(self, library: Any, backbone: AlbertBackbone):
+    def __init__(
+        self,
+        library: Any,
+        backbone: AlbertBackbone,
+        inputs: Sequence[str] = INPUTS,
+        dtype: str = "INT32",
+    ):
         self._onnx = library
         self._nodes: list = []
         self._initializers: dict[Any, Any] = {}
+        self._inputs, self._dtype = inputs, dtype
         self.backbone = backbone
-        mask = self.node("Cast", "padding_mask", to=1)
+        # A graph may change the ids before the backbone reads them.
+        self.token_ids, self.segment_ids, padding_mask = inputs
+        mask = self.node("Cast", padding_mask, to=1)
         # [batch, time, 1], 1 for a token.
         self.mask = self.node("Unsqueeze", mask, [2])
         blocked = self.node("Unsqueeze", self.node("Sub", 1.0, mask), [1, 2])
         # [batch, 1, 1, time], added to the score of each key.
         self.key_bias = self.node("Mul", blocked, MASKED_SCORE)
 
-    def model(self, inputs: list[str], output: str, shape: Sequence) -> Any:
-        """Return the `onnx.ModelProto`, with an output of a shape."""
+    def model(self, outputs: dict[str, Sequence]) -> Any:
+        """Return the `onnx.ModelProto`, with the outputs of these shapes."""
         helper, types = self._onnx.helper, self._onnx.TensorProto
-        value_info = helper.make_tensor_value_info
+        value_info, dtype = helper.make_tensor_value_info, getattr(types, self._dtype)
         axes = ["batch", "time"]
         graph = helper.make_graph(
             self._nodes,
             "albert",
-            [value_info(name, types.INT32, axes) for name in inputs],
-            [value_info(output, types.FLOAT, shape)],
+            [value_info(name, dtype, axes) for name in self._inputs],
+            [value_info(name, types.FLOAT, x) for name, x in outputs.items()],
             list(self._initializers.values()),
         )
         return helper.make_model(
@@ -152,7 +168,7 @@ class _Network:
 
         Inputs are names of tensors, or constants.
         """
-        tensors = [x if isinstance(x, str) else self._constant(x) for x in inputs]
+        tensors = [x if isinstance(x, str) else self.constant(x) for x in inputs]
         name = f"{kind}_{len(self._nodes)}"
         names = [output or name]
         if outputs > 1:
@@ -170,8 +186,11 @@ class _Network:
         values = keras.ops.convert_to_numpy(keras.ops.cast(variable, "float32"))
         return self._add(id(owner), owner.path, values)
 
-    def _constant(self, value):
-        value = np.asarray(value, "float32" if isinstance(value, float) else "int64")
+    def constant(self, value: Any) -> str:
+        """Add a number or an array."""
+        if not isinstance(value, np.ndarray):
+            dtype = "float32" if isinstance(value, float) else "int64"
+            value = np.asarray(value, dtype)
         key = (value.dtype.str, value.shape, value.tobytes())
         return self._add(key, "constant", value)
 
@@ -188,15 +207,15 @@ class _Network:
             "LayerNormalization", x, *weights, axis=-1, epsilon=LAYER_NORM_EPSILON
         )
 
-    def dense(self, layer: keras.layers.Dense, x: str) -> str:
-        """Add a dense layer with its activation."""
+    def dense(self, layer: keras.layers.Dense, x: str, activate: bool = True) -> str:
+        """Add a dense layer, with its activation if `activate`."""
         # With LoRA each access computes another tensor.
         x = self.node("MatMul", x, self.weight(layer.kernel, owner=layer))
         if layer.use_bias:
             x = self.node("Add", x, self.weight(layer.bias))
-        return self._activate(layer.activation, x)
+        return self.activate(layer.activation, x) if activate else x
 
-    def _activate(self, activation, x):
+    def activate(self, activation, x):
         if activation not in _ACTIVATIONS:
             known = ", ".join(f.__name__ for f in _ACTIVATIONS)
             raise AlbertError(
@@ -218,12 +237,12 @@ class _Network:
 
     def _embedding(self, layer):
         table = self.weight(layer.token_embedding.embeddings, layer.token_embedding)
-        x = self.node("Gather", table, "token_ids")
+        x = self.node("Gather", table, self.token_ids)
         if layer.project_first:
             x = self.dense(layer.projection, x)
         segments = self.weight(layer.segment_table)
-        x = self.node("Add", x, self.node("Gather", segments, "segment_ids"))
-        time = self.node("Shape", "token_ids", start=1)
+        x = self.node("Add", x, self.node("Gather", segments, self.segment_ids))
+        time = self.node("Shape", self.token_ids, start=1)
         positions = self.weight(layer.position_table)
         x = self.node("Add", x, self.node("Slice", positions, [0], time, [0]))
         x = self.layer_norm(layer.layer_norm, x)
@@ -263,7 +282,7 @@ class _Network:
         return self.dense(half.output_dense, x)
 
     def _feed_forward(self, half, x, first_only):
-        x = self._activate(half.activation, self.dense(half.intermediate_dense, x))
+        x = self.activate(half.activation, self.dense(half.intermediate_dense, x))
         return self.dense(half.output_dense, x)
 
     def _first(self, x):
@@ -299,7 +318,7 @@ _ACTIVATIONS = {
 }
 
 
-def _shape(task, units):
+def output_shape(task: Any, units: int) -> list:
     """Return the shape of the output."""
     is_per_token = task.heads and HEADS[task.heads[0]].reads == "sequence"
     return ["batch", "time", units] if is_per_token else ["batch", units]
@@ -307,28 +326,34 @@ def _shape(task, units):
 
 def _head(task, network):
     """Add the pooling and the head of a task, and return the name of the output."""
-    mode = getattr(task, "pooling_mode", "cls")
-    if not task.heads:
-        vectors = _pool(network, mode)
-        if not task.normalize:
-            return vectors
-        length = network.node("ReduceL2", vectors, axes=[-1], keepdims=1)
-        return network.node("Div", vectors, network.node("Max", length, 1e-7))
-    head = HEADS[task.heads[0]]
-    if head.reads == "sequence":
-        x = network.states()[-1]
-    else:
-        x = _pool(network, mode)
-        if mode == "cls":
-            x = network.dense(network.backbone.pooled_dense, x)
-    return network.dense(head_of(task), x)
-
-
-def _pool(network, mode):
-    """Add a mode of `albert_tf.models.pooling.POOLING_MODES`."""
-    node = network.node
+    if task.heads:
+        return network.dense(head_of(task), head_input(task, network))
+    mode = task.pooling_mode
     states = network.states(first_only=mode == "cls")
-    x = states[-1]
+    return embedding(task, network, states)
+
+
+def head_input(task: Any, network: Network) -> str:
+    """Add what the head of a task reads."""
+    if HEADS[task.heads[0]].reads == "sequence":
+        return network.states()[-1]
+    mode = getattr(task, "pooling_mode", "cls")
+    x = _pool(network, mode, network.states(first_only=mode == "cls"))
+    return network.dense(network.backbone.pooled_dense, x) if mode == "cls" else x
+
+
+def embedding(task: Any, network: Network, states: Sequence[str]) -> str:
+    """Add the vectors of an embedder, from the outputs of the layers."""
+    vectors = _pool(network, task.pooling_mode, states)
+    if not task.normalize:
+        return vectors
+    length = network.node("ReduceL2", vectors, axes=[-1], keepdims=1)
+    return network.node("Div", vectors, network.node("Max", length, 1e-7))
+
+
+def _pool(network, mode, states):
+    """Add a mode of `albert_tf.models.pooling.POOLING_MODES`."""
+    node, x = network.node, states[-1]
     if mode == "cls":
         return node("Gather", x, 0, axis=1)
     if mode == "max":

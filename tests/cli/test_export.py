@@ -39,3 +39,18 @@ def test_a_file_is_compared_with_the_model(name, precision, kind, difference, tm
     assert len(kind(path).predict(["好"])["label"]) == 1
     assert "pass --overwrite" in refused(*command)
     assert "needs --format" in refused("export", ".", path, "--precision", "int8")
+
+
+@needs_onnx
+def test_a_directory_for_transformers_js_is_compared_with_the_model(tmp_path):
+    task, _ = small_task("google pairs")
+    task.save_to_preset(tmp_path / "model")
+    command = ("export", tmp_path / "model", tmp_path / "web")
+    command += ("--format", "transformers.js")
+    printed = " ".join(run(*command).stdout.split())
+    assert float(printed.split("difference, float32")[1].split()[0]) < 1e-5
+    assert float(printed.split("difference, int8")[1].split()[0]) < 0.5
+    assert "README.md shows its use" in printed
+    assert (tmp_path / "web/onnx/model_quantized.onnx").exists()
+    assert "pass --overwrite" in refused(*command)
+    assert "needs --format" in refused(*command, "--precision", "int8", "--overwrite")

@@ -1,0 +1,332 @@
+"""Write models for transformers.js, in Node and in the browser, and for Optimum."""
+
+import json
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from albert_tf.checkpoints.formats.huggingface import write_tokenizer
+from albert_tf.checkpoints.heads import label_fields
+from albert_tf.export.description import (
+    check_not_quantized,
+    check_preprocessor,
+    head_of,
+)
+from albert_tf.export.onnx_files import (
+    Network,
+    embedding,
+    head_input,
+    output_shape,
+    quantize,
+)
+from albert_tf.export.tokenizer_json import tokenizer_json
+from albert_tf.export.transformers_js_card import write_card
+from albert_tf.files import complete_directory, write_json, write_text
+from albert_tf.models.task import AlbertTask
+from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.packing import INPUTS
+from albert_tf_lite.tagging import split_tag
+
+# The inputs of transformers, in the order of `INPUTS`.
+_INPUTS = ("input_ids", "token_type_ids", "attention_mask")
+_CONFIG = "config.json"
+# The path of each network, by precision.
+NETWORKS = {"float32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}
+_WRITTEN = {
+    *(_CONFIG, "onnx", "README.md", "tokenizer.json", "tokenizer_config.json"),
+    *("vocab.txt", "spiece.model"),
+}
+# Lower than any logit of a token.
+_NEVER = -1e9
+
+
+class _Target(NamedTuple):
+    """A task in the terms of transformers."""
+
+    architecture: str
+    # (task, network) -> `{name: (tensor, shape)}`.
+    outputs: Callable[[Any, Any], dict[str, tuple[str, Sequence]]]
+    fields: Callable[[Any], dict[str, Any]] = lambda task: {}
+    # transformers.js decodes ids to text.
+    decodes: bool = False
+
+
+def transformers_js(task: AlbertTask, directory: str | os.PathLike) -> None:
+    """Write a directory for transformers.js and for Optimum's ONNX Runtime classes.
+
+    | file | content |
+    |---|---|
+    | `onnx/model.onnx` | the network in float32: Keras' numbers |
+    | `onnx/model_quantized.onnx` | in 8 bits: a quarter of the size, for browsers |
+    | `tokenizer.json`, `tokenizer_config.json` | the tokenizer |
+    | `config.json` | the sizes and the labels |
+    | `README.md` | how to call it, unless a person wrote one |
+
+    The networks take `input_ids`, `token_type_ids` and `attention_mask`, int64
+    [batch, time], and return `logits`, without the activation that transformers.js
+    adds. A model for question answering returns `start_logits` and `end_logits`, an
+    embedder `last_hidden_state` and `sentence_embedding`, the vectors of Keras.
+
+    Args:
+        task: a text or multi-label classifier, regressor, token classifier, embedder,
+            masked language model or model for question answering, with a preprocessor.
+        directory: path to write. Files of an earlier export are replaced.
+
+    Raises:
+        ImportError: if onnx or onnxruntime is not installed.
+        AlbertError: if the class of the task or an activation is not supported, or the
+            model has no preprocessor or is quantized.
+        FileExistsError: if `directory` holds other files.
+
+    Example:
+    ```python
+    albert_tf.export.transformers_js(classifier, "web_model")
+    ```
+    """
+    library = import_extra("onnx")
+    target = _check(task)
+    _check_folder(pathlib.Path(directory))
+    tokenizer, length = task.preprocessor.tokenizer, task.preprocessor.sequence_length
+    decodes = target.decodes or tokenizer.special_tokens_in_strings
+    with complete_directory(directory) as folder:
+        ids = write_tokenizer(folder, tokenizer, length)
+        content = tokenizer_json(tokenizer, length, decodes)
+        # Without indents, which would double the size.
+        text = json.dumps(content, ensure_ascii=False)
+        write_text(folder / "tokenizer.json", text)
+        write_json(folder / _CONFIG, {**_config(task, target), **ids})
+        (folder / "onnx").mkdir()
+        for precision, name in NETWORKS.items():
+            model = _network(task, target, library, precision)
+            if precision == "int8":
+                model = quantize(model, library)
+            (folder / name).write_bytes(model.SerializeToString())
+        write_card(folder, task, pathlib.Path(directory).name)
+
+
+def _check(task):
+    """Return the row of the table for a task; raise if it cannot be written."""
+    target = _TARGETS.get(task.name_of_task)
+    if target is None:
+        raise AlbertError(
+            f"Models for transformers.js are written for {', '.join(_TARGETS)}. "
+            f"Received: {type(task).__name__}. Use albert_tf.export.onnx or "
+            "saved_model."
+        )
+    check_preprocessor(task)
+    check_not_quantized(task)
+    return target
+
+
+def _check_folder(folder):
+    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if others := sorted(found - _WRITTEN):
+        raise FileExistsError(
+            f"{folder} holds files that are not of an export to transformers.js: "
+            f"{', '.join(others[:5])}. Move them, or choose another directory."
+        )
+
+
+def _config(task, target):
+    backbone, vocabulary = task.backbone, task.preprocessor.tokenizer
+    # The library has no class of ALBERT for tags. The network is in the file, so that
+    # the class decides on the names of the outputs only.
+    is_albert = target.architecture.startswith("Albert")
+    return {
+        "model_type": "albert" if is_albert else "bert",
+        "architectures": [target.architecture],
+        "vocab_size": vocabulary.vocabulary_size(),
+        "embedding_size": backbone.embedding_dim,
+        "hidden_size": backbone.hidden_dim,
+        "intermediate_size": backbone.intermediate_dim,
+        "num_attention_heads": backbone.num_heads,
+        "num_hidden_layers": backbone.num_layers,
+        "max_position_embeddings": backbone.max_sequence_length,
+        "type_vocab_size": backbone.num_segments,
+        **target.fields(task),
+    }
+
+
+# === The network ===
+
+
+class _Graph(Network):
+    """A network with the inputs of transformers, to be quantized to a precision."""
+
+    def __init__(self, library: Any, backbone: Any, precision: str):
+        super().__init__(library, backbone, _INPUTS, "INT64")
+        self.precision = precision
+
+
+def _network(task, target, library, precision):
+    network = _Graph(library, task.backbone, precision)
+    _close_rows(network, task.preprocessor.tokenizer.sep_token_id)
+    outputs = target.outputs(task, network)
+    for name, (tensor, _) in outputs.items():
+        network.node("Identity", tensor, output=name)
+    return network.model({name: shape for name, (_, shape) in outputs.items()})
+
+
+def _close_rows(network, sep_id):
+    """Make `[SEP]` the last token of each row.
+
+    transformers.js truncates texts after the special tokens were added, and so cuts off
+    the last one.
+    """
+    node = network.node
+    lengths = node("ReduceSum", "attention_mask", [1], keepdims=1)
+    time = node("Shape", "input_ids", start=1)
+    positions = node("Range", 0, node("Squeeze", time), 1)
+    is_last = node("Equal", positions, node("Sub", lengths, 1))
+    network.token_ids = node("Where", is_last, sep_id, "input_ids")
+
+
+def _logits(task, network):
+    # transformers.js adds the activation itself.
+    x = network.dense(head_of(task), head_input(task, network), activate=False)
+    return {"logits": (x, output_shape(task, head_of(task).units))}
+
+
+def _class_logits(task, network):
+    known = (keras.activations.linear, task.probability_activation)
+    if task.activation not in known:
+        raise AlbertError(
+            f"The activation {task.activation} cannot be exported to transformers.js, "
+            f"which applies {known[1].__name__}. Expected `activation` "
+            f'"{known[1].__name__}" or None.'
+        )
+    return _logits(task, network)
+
+
+def _span_logits(task, network):
+    logits, shape = _logits(task, network)["logits"]
+    parts = network.node("Split", logits, [1, 1], axis=-1, outputs=2)
+    names = ("start_logits", "end_logits")
+    squeezed = (network.node("Squeeze", part, [2]) for part in parts)
+    return {name: (x, shape[:2]) for name, x in zip(names, squeezed, strict=True)}
+
+
+def _vectors(task, network):
+    states = network.states()
+    width = task.backbone.hidden_dim
+    return {
+        "last_hidden_state": (states[-1], ["batch", "time", width]),
+        "sentence_embedding": (embedding(task, network, states), ["batch", width]),
+    }
+
+
+def _token_logits(task, network):
+    """Add the head that scores all tokens at all positions."""
+    head, embedding_layer = task.masked_lm_head, task.backbone.embedding
+    x = network.dense(head.dense, network.states()[-1])
+    x = network.layer_norm(head.layer_norm, x)
+    if embedding_layer.project_first:
+        layer = embedding_layer.projection
+        kernel = network.weight(layer.kernel, owner=layer)
+        x = network.node("MatMul", x, network.node("Transpose", kernel))
+    x = network.node("MatMul", x, _transposed_table(embedding_layer, network))
+    x = network.node("Add", x, network.weight(head.bias))
+    # The table may have more rows than there are tokens.
+    count = task.preprocessor.tokenizer.vocabulary_size()
+    x = network.node("Slice", x, [0], [count], [2])
+    plain = task.preprocessor.label_tokens
+    x = x if plain is None else _merge_labels(network, x, np.array(plain))
+    return {"logits": (x, ["batch", "time", count])}
+
+
+def _transposed_table(layer, network):
+    if network.precision == "float32":
+        table = network.weight(layer.token_table, layer.token_embedding)
+        return network.node("Transpose", table)
+    # ONNX Runtime quantizes no other than weights.
+    table = keras.ops.convert_to_numpy(keras.ops.cast(layer.token_table, "float32"))
+    return network.constant(np.ascontiguousarray(table.T))
+
+
+def _merge_labels(network, logits, plain):
+    """Count `##` and a character as the character, as Keras does."""
+    node, ids = network.node, np.arange(len(plain))
+    marked = ids.copy()
+    marked[plain] = np.where(plain == ids, marked[plain], ids)
+    has_label, is_label = marked != ids, plain != ids
+    others = node("Gather", logits, marked, axis=2)
+    high, low = node("Max", logits, others), node("Min", logits, others)
+    ratio = node("Exp", node("Sub", low, high))
+    merged = node("Add", high, node("Log", node("Add", ratio, 1.0)))
+    logits = node("Where", has_label, merged, logits)
+    return node("Where", is_label, _NEVER, logits)
+
+
+# === The fields of config.json ===
+
+
+def _class_fields(task):
+    found = {**label_fields(task.num_classes, task.class_names)}
+    found["problem_type"] = task.problem_type
+    if thresholds := getattr(task, "thresholds", None):
+        found["classifier_thresholds"] = list(thresholds)
+    return found
+
+
+def _score_fields(task):
+    return {**label_fields(1, ["score"]), "problem_type": "regression"}
+
+
+def _tag_fields(task):
+    """Return the tags with the prefixes that transformers.js groups."""
+    pairs = map(split_tag, task.tags)
+    return label_fields(0, ["-".join(filter(None, pair)) for pair in pairs])
+
+
+_CLASSES = "AlbertForSequenceClassification"
+_TARGETS = {
+    "text-classification": _Target(_CLASSES, _class_logits, _class_fields),
+    "multi-label": _Target(_CLASSES, _class_logits, _class_fields),
+    "regression": _Target(_CLASSES, _logits, _score_fields),
+    "token-classification": _Target(
+        "BertForTokenClassification", _logits, _tag_fields, decodes=True
+    ),
+    "question-answering": _Target(
+        "AlbertForQuestionAnswering", _span_logits, decodes=True
+    ),
+    "fill-mask": _Target("AlbertForMaskedLM", _token_logits, decodes=True),
+    "text-embedding": _Target("AlbertModel", _vectors),
+}
+
+
+# === Comparison with Keras ===
+
+
+class WebNetwork:
+    """A written network, with the inputs and outputs of its task in Keras.
+
+    Args:
+        task: the task.
+        path: path of a file in `onnx/`.
+    """
+
+    def __init__(self, task: AlbertTask, path: str | os.PathLike):
+        self.path = path
+        session = import_extra("onnxruntime").InferenceSession
+        self._session = session(os.fspath(path), providers=["CPUExecutionProvider"])
+        self._task = task
+
+    def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        """Return the outputs of the task for ids, as arrays [batch, time].
+
+        Those of a question answering model are stacked.
+        """
+        feeds = {
+            name: features[ours].astype("int64")
+            for name, ours in zip(_INPUTS, INPUTS, strict=True)
+        }
+        outputs = self._session.run(None, feeds)
+        if self._task.name_of_task == "question-answering":
+            return np.stack(outputs, axis=-1)
+        activation: Any = getattr(self._task, "activation", None)
+        # An embedder has its vectors as the last output.
+        return np.array(activation(outputs[-1])) if activation else outputs[-1]
