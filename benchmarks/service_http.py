@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 SERVICE = ROOT / "examples" / "service"
 VOCABULARY = ROOT / "examples" / "albert_micro_zh" / "vocab.txt"
 PEER = """
-import os, runpy, torch, transformers, uvicorn
+import os, runpy, torch, transformers
 service = runpy.run_path(os.environ["SERVICE"])
 
 def open_model():
@@ -34,6 +34,8 @@ def open_model():
     return lambda texts: answer(texts, batch_size=32)
 
 app = service["create_app"](open_model)
+if __name__ == "__main__":
+    service["serve"]("peer:app", os.path.dirname(__file__))
 """
 PORT = 8123
 
@@ -57,7 +59,7 @@ def write_models(folder):
     sizes = {**zh.SIZES["albert_tiny_zh_google"], "vocabulary_size": len(tokens)}
     backbone = albert_tf.models.AlbertBackbone(**sizes)
     classifier = albert_tf.models.AlbertTextClassifier.from_backbone(
-        backbone, str(VOCABULARY), labels=["差评", "好评"]
+        backbone, str(VOCABULARY), num_classes=2, labels=["差评", "好评"]
     )
     for precision in ("float32", "int8"):
         path = folder / f"{precision}.onnx"
@@ -104,14 +106,12 @@ def main():
         folder = pathlib.Path(name)
         write_models(folder)
         (folder / "peer.py").write_text(PEER)
-        options = ("--workers", "2", "--port", str(PORT), "--no-access-log")
-        peer = ("-m", "uvicorn", "peer:app", "--app-dir", name, *options)
         common = {"PORT": str(PORT), "WORKERS": "2", "OMP_NUM_THREADS": "1"}
         common["SERVICE"] = str(SERVICE / "service.py")
         services = {
             "albert-tf-lite": ((SERVICE / "service.py",), "float32.onnx"),
             "albert-tf-lite, int8": ((SERVICE / "service.py",), "int8.onnx"),
-            "transformers": (peer, "model"),
+            "transformers": ((folder / "peer.py",), "model"),
         }
         for _ in range(given.rounds):
             for name, (command, model) in services.items():
