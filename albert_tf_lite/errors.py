@@ -83,9 +83,10 @@ def silent_stderr() -> Iterator[None]:
     if saved is None:
         yield
         return
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     with (
         _memory_file() as hidden,
-        os.fdopen(saved, "w", 1, errors="backslashreplace") as shown,
+        os.fdopen(saved, "w", 1, encoding, "backslashreplace") as shown,
     ):
         os.dup2(hidden.fileno(), 2)
         python = shown if sys.stderr is sys.__stderr__ else sys.stderr
