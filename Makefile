@@ -15,9 +15,9 @@ export TEXT
 # Python compiles what is imported; pip would compile all of TensorFlow.
 export PIP_COMPILE := 0
 
-.PHONY: demo test test-slow test-peers test-nightly test-oldest test-notext lint \
-	docs notebooks dist \
-	benchmark benchmark-convert benchmark-export benchmark-pretrain-data clean
+.PHONY: demo test test-slow test-peers test-nightly test-oldest test-notext lint docs \
+	notebooks dist benchmark benchmark-convert benchmark-export benchmark-pretrain-data \
+	clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
