@@ -60,7 +60,7 @@ except albert_tf.AlbertError as error:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.text_ops
 @pytest.mark.traced
 def test_it_runs_with_the_same_ids_and_offsets_without_it(tmp_path):
