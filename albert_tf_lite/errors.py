@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-# What runs exported files, by package.
+# Requirements of the packages that run exported files.
 _REQUIREMENTS = {
     "ai_edge_litert": "'albert-tf-lite[litert]'",
     "onnxruntime": "'albert-tf-lite[onnx]'",

@@ -105,7 +105,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_models(folder)
-        (folder / "peer.py").write_text(PEER)
+        (folder / "peer.py").write_text(PEER, "utf-8")
         common = {"PORT": str(PORT), "WORKERS": "2", "OMP_NUM_THREADS": "1"}
         common["SERVICE"] = str(SERVICE / "service.py")
         services = {

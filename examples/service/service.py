@@ -30,7 +30,7 @@ from albert_tf_lite.cpus import available_cpus
 
 # Texts per call of the network. More are not faster on a CPU.
 BATCH = 32
-# Texts that wait, about a second of work; more requests are told to come again.
+# Texts that wait, about a second of work; more requests are refused for now.
 WAITING = 1024
 # Characters of a text, texts of a request, and bytes of its body.
 CHARACTERS, TEXTS, BYTES = 100_000, 256, 1_000_000
