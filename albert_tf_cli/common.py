@@ -104,10 +104,11 @@ def open_network(path: str, task_name: str | None = None) -> Any:
 
     if pathlib.Path(path).suffix in EXPORTED:
         return open_exported(path)
-    if not pathlib.Path(path, NETWORK).is_file():
+    folder = find_bundled(path) or pathlib.Path(path)
+    if not (folder / NETWORK).is_file():
         return None
     try:
-        network = open_exported(path)
+        network = open_exported(folder)
     except MissingPackageError:
         return None
     except AlbertError as error:

@@ -11,10 +11,12 @@ from albert_tf_lite.onnx_model import OnnxModel
 
 # The file in the directory of a model that answers without TensorFlow.
 NETWORK = "model.onnx"
-# The files of a preset that determine its answers.
+# The files of a preset that determine its answers, and those of a checkpoint of
+# TensorFlow, whose index has the checksums of the weights.
 _PRESET = (
     *("config.json", "task.json", "preprocessor.json", "tokenizer.json"),
     *("*.weights.h5", "assets/tokenizer/*"),
+    *("albert_config.json", "*.index", "vocab.txt", "spiece.model"),
 )
 
 
@@ -41,12 +43,12 @@ def open_exported(path: str | os.PathLike, threads: int | None = None) -> Export
 
 
 def preset_files(directory: pathlib.Path) -> list[pathlib.Path]:
-    """Return the files of a preset that determine its answers."""
+    """Return the files of a model that determine its answers."""
     return sorted(file for x in _PRESET for file in directory.glob(x))
 
 
 def preset_digest(directory: str | os.PathLike) -> str:
-    """Return the fingerprint of the files of a preset that determine its answers."""
+    """Return the fingerprint of the files of a model that determine its answers."""
     directory, digest = pathlib.Path(directory), hashlib.sha256()
     for file in preset_files(directory):
         digest.update(file.relative_to(directory).as_posix().encode() + b"\0")

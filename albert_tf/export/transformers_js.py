@@ -17,12 +17,12 @@ from albert_tf.export.description import (
     head_of,
 )
 from albert_tf.export.onnx_files import (
-    Network,
     embedding,
     head_input,
     output_shape,
     quantize,
 )
+from albert_tf.export.onnx_network import Network
 from albert_tf.export.tokenizer_json import tokenizer_json
 from albert_tf.export.transformers_js_card import write_card
 from albert_tf.files import complete_directory, write_json, write_text

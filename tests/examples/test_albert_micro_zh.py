@@ -2,12 +2,15 @@
 
 import pathlib
 
+import keras
 import numpy as np
 import pytest
+from lite_tasks import needs_onnx
 
 from albert_tf import inspect_checkpoint
 from albert_tf.data.labelled import read_labelled_texts
 from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier
+from albert_tf_cli.common import open_network
 from zh.sizes import SIZES
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
@@ -29,6 +32,7 @@ def test_they_are_complete_and_small(name, heads):
     assert sum(file.stat().st_size for file in files) <= 9e6
 
 
+@needs_onnx
 def test_reviews_are_classified_without_training():
     model = AlbertTextClassifier.from_checkpoint("albert_micro_zh_reviews")
     assert (model.pooling_mode, model.default_learning_rate) == ("mean", 2e-4)
@@ -42,6 +46,13 @@ def test_reviews_are_classified_without_training():
     }
     found = model.predict(list(reviews), verbose=0).argmax(-1)
     assert [model.labels[i] for i in found] == list(reviews.values())
+    # The graph beside the checkpoint, by which the command line answers.
+    network = open_network("albert_micro_zh_reviews")
+    np.testing.assert_allclose(
+        network.predict([*reviews])["probabilities"],
+        keras.ops.softmax(model.predict([*reviews], verbose=0)),
+        atol=1e-5,
+    )
     # The order of the labels is the caller's.
     turned = AlbertTextClassifier.from_checkpoint(
         "albert_micro_zh_reviews", labels=["好评", "差评"]

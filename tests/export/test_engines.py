@@ -26,6 +26,7 @@ from processes import run_python
 from small_classifier import TEXTS, VOCABULARY, randomised, small_backbone
 
 import albert_tf
+import albert_tf_lite
 from albert_tf import models
 from albert_tf.export import LiteRTModel, OnnxModel, engines, exported, litert, onnx
 from albert_tf.export.engines import largest_difference
@@ -238,6 +239,30 @@ def test_wrong_texts_and_files_are_named(write, written, tmp_path):
     for opens, file in ((type(model), cut), (other, path)):
         with pytest.raises(ValueError, match="is truncated, or was not"):
             opens(file)
+
+
+@needs_onnx
+def test_a_graph_reads_the_weights_of_a_checkpoint_beside_it(tmp_path):
+    task, texts = small_task("labels", hidden_dim=48)
+    albert_tf.save_checkpoint(task, tmp_path / "tf1", "albert_zh")
+    weights = tmp_path / "tf1" / "albert_model.ckpt.data-00000-of-00001"
+    whole, graph = tmp_path / "whole.onnx", tmp_path / "tf1" / "model.onnx"
+    onnx(task, whole)
+    onnx(task, graph, preset=graph.parent, weights=weights)
+    assert whole.stat().st_size - graph.stat().st_size > weights.stat().st_size / 3
+    moved = (tmp_path / "tf1").rename(tmp_path / "moved")
+    found = albert_tf_lite.pipeline(moved).answerer.outputs(texts)
+    assert np.array_equal(found, OnnxModel(whole).outputs(texts))
+    for path, model, message in (
+        (whole, task, "reads weights beside the graph only"),
+        (moved / "b.onnx", small_task("labels", hidden_dim=64)[0], "lacks the weights"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            onnx(model, path, weights=moved / weights.name)
+    # Another checkpoint in the place of this one.
+    albert_tf.save_checkpoint(task.backbone, moved, "albert_zh")
+    with pytest.raises(ValueError, match="is not of the model beside it"):
+        albert_tf_lite.pipeline(moved)
 
 
 @needs_onnx
