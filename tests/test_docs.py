@@ -41,6 +41,7 @@ NOT_RUN = {
     r"albert_star_rating|StarRating|star-rating": "tests/test_new_task.py",
     r"^from optimum": "optimum is not installed for the tests",
     r"^from cleanlab": "cleanlab is not installed for the tests",
+    r"^import faiss": "faiss is not installed for the tests",
     r"KERAS_BACKEND": "needs JAX; test_without_tensorflow.py, test_pretraining.py",
 }
 # Stands for a data set that cannot be bundled.
