@@ -17,7 +17,7 @@ WORDS = {
     "marked": {"en": "In the text", "zh": "文中结果"},
     "characters": {
         "en": "Contribution of each character: blue for, orange against",
-        "zh": "各字贡献：蓝色支持，橙色反对",
+        "zh": "各字贡献：蓝色表示支持，橙色表示不支持",
     },
     "empty": {"en": "Fill in every field.", "zh": "请填写所有输入框。"},
     "required": {"en": "The text needs one {}.", "zh": "文本中需要有一个 {}。"},

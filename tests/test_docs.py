@@ -5,6 +5,7 @@ that pages name. The output of a block, if the page shows it, is compared withou
 numbers.
 """
 
+import ast
 import contextlib
 import io
 import os
@@ -41,6 +42,7 @@ NOT_RUN = {
     r"albert_star_rating|StarRating|star-rating": "tests/test_new_task.py",
     r"^from optimum": "optimum is not installed for the tests",
     r"^from cleanlab": "cleanlab is not installed for the tests",
+    r"^import faiss": "faiss is not installed for the tests",
     r"KERAS_BACKEND": "needs JAX; test_without_tensorflow.py, test_pretraining.py",
 }
 # Stands for a data set that cannot be bundled.
@@ -181,3 +183,33 @@ def test_options_of_commands_exist():
 
 def lines_of(code):
     return code.replace("\\\n", " ").splitlines()
+
+
+def messages_of(page):
+    """Return the messages of this package that a page quotes, without their values."""
+    text, *_ = page.read_text("utf-8").partition("## TensorFlow")
+    found = re.findall(r"^- (`+)(.+?) ?\1", text, re.MULTILINE)
+    return [re.sub(r"\{\w+\}", "{}", message) for _, message in found]
+
+
+def strings_of(node):
+    """Return the strings of a syntax tree, with {} in place of values."""
+    for x in ast.walk(node):
+        if isinstance(x, ast.JoinedStr):
+            yield "".join(
+                getattr(part, "value", "") if isinstance(part, ast.Constant) else "{}"
+                for part in x.values
+            )
+        elif isinstance(x, ast.Constant) and isinstance(x.value, str):
+            yield x.value
+
+
+def test_messages_that_the_page_of_errors_quotes_exist():
+    packages = ("albert_tf", "albert_tf_cli", "albert_tf_lite")
+    files = [x for name in packages for x in (ROOT / name).rglob("*.py")]
+    strings = [y for x in files for y in strings_of(ast.parse(x.read_text("utf-8")))]
+    page = ROOT / "docs/about/errors.md"
+    messages = messages_of(page)
+    assert len(messages) > 25
+    assert messages_of(page.with_name("errors.zh.md")) == messages
+    assert [x for x in messages if not any(x in y for y in strings)] == []
