@@ -9,6 +9,7 @@ import numpy as np
 
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint, Config
+from albert_tf.checkpoints.named_heads import head_prefix
 from albert_tf.checkpoints.opening import CheckpointPath
 from albert_tf.checkpoints.plan import plan_weights
 from albert_tf.checkpoints.saving import Saving
@@ -67,7 +68,8 @@ def convert_checkpoint(
         raise AlbertError(f"{destination} holds the source. Choose another directory.")
     tokenizer = opened.tokenizer(vocabulary=vocabulary)
     model = opened.model or build_model(opened)
-    saving = Saving(model, destination, layout, tokenizer, partly=True)
+    heads = {name: opened.with_head(name) for name in opened.named_heads}
+    saving = Saving(model, destination, layout, tokenizer, partly=True, heads=heads)
     saving.write()
     written = {id(weight): tensors.names for weight, tensors in saving.plan}
     moved = [
@@ -78,7 +80,23 @@ def convert_checkpoint(
     known = {name for names, _, _ in moved for name in names}
     known.update(opened.layout.names(opened.heads))
     left_out = sorted(set(opened.shapes) - known) + saving.left_out
+    for name in saving.heads:
+        moved += _moved_head(saving, name)
     return Conversion(opened.layout.name, moved, left_out)
+
+
+def _moved_head(saving: Saving, name: str) -> list[Any]:
+    """Return the rows of `Conversion.moved` of a named head."""
+    source = saving.heads[name]
+    before, after = (head_prefix(x, name) for x in (source.layout, saving.layout))
+    return [
+        (
+            tuple(before + x for x in old.names),
+            tuple(after + x for x in new.names),
+            tuple(source.shapes[old.names[0]][:: -1 if old.transpose else 1]),
+        )
+        for old, new in saving.head_plan(name)
+    ]
 
 
 def verify_conversion(
@@ -93,7 +111,8 @@ def verify_conversion(
         destination: string, the converted checkpoint.
 
     Returns:
-        The largest absolute difference of each output that both have, a dict.
+        The largest absolute difference of each output that both have, a dict. Those
+        of a named head begin with its name.
 
     Example:
     ```python
@@ -112,6 +131,15 @@ def verify_conversion(
 
 
 def _outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
+    """Return the outputs of the backbone and of all heads."""
+    outputs = _model_outputs(checkpoint)
+    for name in checkpoint.named_heads:
+        found = _model_outputs(checkpoint.with_head(name))
+        outputs |= {f"{name}/{x}": y for x, y in found.items() if "logits" in x}
+    return outputs
+
+
+def _model_outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     random, arguments = np.random.default_rng(0), checkpoint.arguments
     shape = (3, min(17, arguments["max_sequence_length"]))
     lengths = random.integers(1, shape[1] + 1, (shape[0], 1))

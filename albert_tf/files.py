@@ -10,6 +10,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
@@ -29,6 +30,10 @@ _FILE_SUFFIXES = (
 )
 # Our own checkpoints, by their names: in a checkout and in an installed package.
 BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
+# Begins the address of a checkpoint on the Hugging Face Hub.
+HUB = "hf://"
+# A checkpoint and one of its named heads.
+_WITH_HEAD = re.compile(r"(.+):([A-Za-z0-9_-]+)")
 
 
 def read_releases() -> dict[str, dict[str, Any]]:
@@ -47,6 +52,36 @@ def find_bundled(name: str | os.PathLike) -> pathlib.Path | None:
     package = pathlib.Path(__file__).parent
     folders = (package.parent / "examples" / name, package / "bundled" / name)
     return next(filter(pathlib.Path.is_dir, folders), None)
+
+
+def split_head(path: Any) -> tuple[Any, str | None]:
+    """Return a checkpoint and the head named after it, as in `"my_model:entities"`.
+
+    An existing path of that name is preferred. What precedes the colon must be a
+    checkpoint, so that the drive in `C:model` is none.
+    """
+    text = os.fspath(path)
+    found = _WITH_HEAD.fullmatch(text)
+    if found is None or _is_path(text):
+        return path, None
+    name, head = found.groups()
+    if name in BUNDLED or name.startswith(HUB) or _is_path(name):
+        return name, head
+    return (name, head) if name in read_releases() else (path, None)
+
+
+def _is_path(text: str) -> bool:
+    return os.path.exists(text) or os.path.exists(f"{text}.index")
+
+
+def bundled_heads(name: str) -> list[str]:
+    """Return the named heads of a checkpoint that comes with the package."""
+    folder = find_bundled(name)
+    configs = folder.glob("*config.json") if folder else ()
+    fields: dict[str, Any] = {}
+    for file in configs:
+        fields |= json.loads(file.read_text("utf-8"))
+    return [*fields.get("heads", {})]
 
 
 def check_directory(path: str | os.PathLike) -> None:

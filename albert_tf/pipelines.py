@@ -7,17 +7,39 @@ import os
 import threading
 from typing import Any
 
-from albert_tf.checkpoints import open_checkpoint
+from albert_tf.checkpoints import Checkpoint, open_checkpoint
+from albert_tf.files import BUNDLED, bundled_heads, split_head
 from albert_tf.models.albert_pretrainer import build_model, task_class
+from albert_tf.models.from_checkpoint import several_heads
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pipelines import Pipeline as ExportedPipeline
 
-# Names of transformers.
+# Names of transformers, and of a use of a task.
 ALIASES = {
     "feature-extraction": "text-embedding",
     "ner": "token-classification",
+    "paraphrase": "text-classification",
     "sentiment-analysis": "text-classification",
+    "text-similarity": "regression",
+    "topic-classification": "text-classification",
+}
+# The models of pipelines without `path`, where the bundled checkpoint has the head.
+_MICRO = BUNDLED[0]
+DEFAULTS = {
+    "feature-extraction": _MICRO,
+    "fill-mask": _MICRO,
+    "ner": f"{_MICRO}:entities",
+    "paraphrase": f"{_MICRO}:paraphrase",
+    "question-answering": f"{_MICRO}:answers",
+    "sentence-order": _MICRO,
+    "sentiment-analysis": BUNDLED[1],
+    "text-classification": BUNDLED[1],
+    "text-embedding": _MICRO,
+    "text-similarity": f"{_MICRO}:similarity",
+    "token-classification": f"{_MICRO}:entities",
+    "topic-classification": f"{_MICRO}:topics",
+    "zero-shot-classification": f"{_MICRO}:inference",
 }
 # Concurrent calls export a model once. LiteRT's converter, and building a Keras model,
 # are not safe in several threads.
@@ -63,15 +85,17 @@ class Pipeline(ExportedPipeline):
 def pipeline(
     task: str | None = None,
     path: str | os.PathLike | AlbertTask | None = None,
+    *,
+    head: str | None = None,
     **options: Any,
 ) -> Pipeline:
     """Return a function from texts to dicts with the keys of transformers.
 
     | task | an example | its answer |
     |---|---|---|
-    | `text-classification`, `sentiment-analysis` | `text`, or with `text_pair` | `label`, `score`; with `top_k` a list of them |
+    | `text-classification`, `sentiment-analysis`, `topic-classification`, `paraphrase` | `text`, or with `text_pair` | `label`, `score`; with `top_k` a list of them |
     | `multi-label` | the same | a list of `label`, `score`: those it has, or the `top_k` likeliest |
-    | `regression` | the same | `score` |
+    | `regression`, `text-similarity` | the same | `score` |
     | `token-classification`, `ner` | `text` | a list of `entity_group`, `word`, `start`, `end`, `score` |
     | `question-answering` | `question`, `context` | `answer`, `start`, `end`, `score`; with `top_k` a list of them |
     | `multiple-choice` | `context`, `question`, `choices` | `label`, `label_id`, `score`; with `top_k` a list of them |
@@ -86,7 +110,10 @@ def pipeline(
         task: string, as above. Optional for a path that determines it: a preset, a
             `.keras` file, a checkpoint with one fine-tuned head.
         path: what `albert_tf.load_checkpoint` takes (a directory, a file, the name of a
-            release, `"hf://user/name"`), or a task model.
+            release, `"hf://user/name"`), or a task model. Optional for the tasks of
+            the bundled checkpoints, see `DEFAULTS`.
+        head: optional string, the name of one of several heads of the checkpoint, as
+            in `path="my_model:entities"`. By default the only one for the task.
         **options: of all calls: `batch_size`, as for `predict`; `top_k`, where the
             table has it, `None` for all; `engine` (`"onnx"`, `"litert"`), see
             `albert_tf.export.exported`, where the weights are those of the first
@@ -114,6 +141,8 @@ def pipeline(
     if path is None and task not in {*TASKS, *ALIASES}:
         task, path = None, task
     if path is None:
+        path = _default_model(task)
+    if path is None:
         raise AlbertError("The model is missing. Pass its path: pipeline(task, path).")
     name = ALIASES.get(task or "", task)
     if name is not None and name not in TASKS:
@@ -122,13 +151,43 @@ def pipeline(
         )
     cls = TASKS.get(name or "")
     wrapped = getattr(cls, "wrapped_cls", None)
-    model = _load_task(path, wrapped or cls)
+    checkpoint = _choose_head(open_checkpoint(path, head=head), cls)
+    model = _load_task(checkpoint, wrapped or cls)
     return Pipeline(cls(model) if cls and wrapped else model, model, **options)
 
 
-def _load_task(path: Any, cls: Any) -> Any:
+def _default_model(task: str | None) -> str | None:
+    """Return the bundled model of a task, `None` if there is none."""
+    model = DEFAULTS.get(task or "")
+    if model is None:
+        return None
+    name, head = split_head(model)
+    return model if head is None or head in bundled_heads(name) else None
+
+
+def _choose_head(checkpoint: Checkpoint, cls: Any) -> Checkpoint:
+    """Return a checkpoint with its only named head for a task, or for any with `None`.
+
+    A head without a name that is trained for the task is preferred.
+    """
+
+    def is_trained(checkpoint: Checkpoint) -> bool:
+        found = task_class(checkpoint)
+        if cls is None:
+            return found is not None
+        return cls.has_heads_in(checkpoint) or bool(found and issubclass(found, cls))
+
+    if not checkpoint.named_heads or checkpoint.head or is_trained(checkpoint):
+        return checkpoint
+    views = map(checkpoint.with_head, checkpoint.named_heads)
+    found = [view for view in views if is_trained(view)]
+    if len(found) > 1:
+        raise several_heads(checkpoint, [x.head for x in found])
+    return found[0] if found else checkpoint
+
+
+def _load_task(checkpoint: Checkpoint, cls: Any) -> Any:
     """Load the model of a task class, or with `None` that of the checkpoint."""
-    checkpoint = open_checkpoint(path)
     # Presets, `.keras` files and model objects are complete.
     model: Any = checkpoint.model
     if not isinstance(model, cls or AlbertTask):
@@ -141,9 +200,10 @@ def _load_task(path: Any, cls: Any) -> Any:
         elif cls.has_heads_in(checkpoint):
             model = cls.from_checkpoint(checkpoint)
         else:
+            heads = [*checkpoint.heads, *checkpoint.named_heads]
             raise AlbertError(
                 f"{checkpoint.path} is not trained for {cls.name_of_task}: it has no "
-                f"{' and '.join(cls.heads)}. Its heads: {checkpoint.heads}. Fine-tune "
+                f"{' and '.join(cls.heads)}. Its heads: {heads}. Fine-tune "
                 f"it, by {cls.__name__} or albert-tf finetune --task "
                 f"{cls.name_of_task}."
             )

@@ -110,6 +110,8 @@ def inspect(
         report["release"] = " or ".join((report["release"], *others))
         if report["damaged"]:
             report["release"] += " by its index, but the data are damaged (see below)"
+    if named := report.pop("named_heads"):
+        report |= _head_rows(open_checkpoint(opened, config=config), named)
     number, dtypes = report["parameters"], report["dtypes"]
     report["parameters"] = f"{number / 1e6:.3g} M ({number:,})"
     report["dtypes"] = {x: f"{size / 1e6:.3g} MB" for x, size in dtypes.items()}
@@ -117,6 +119,24 @@ def inspect(
         report |= _text_rows(report.pop("texts"))
     rows = {name: x for name, x in report.items() if x or name in _ALWAYS}
     common.print_summary(rows)
+
+
+def _head_rows(opened, heads):
+    """Return named heads as rows of a report."""
+    from albert_tf.models.albert_pretrainer import task_class
+
+    rows = {}
+    for name, head in heads.items():
+        parts = ["incomplete"]
+        if head["head"]:
+            task = task_class(opened.with_head(name))
+            parts = [task.name_of_task if task else head["head"]]
+            if labels := head["labels"]:
+                parts.append(f"{len(labels)} labels: {common.format_value(labels)}")
+            if head["pooling_mode"]:
+                parts.append(f"pooling {head['pooling_mode']}")
+        rows[f"head {name}"] = "; ".join(parts)
+    return rows
 
 
 def _inspect_texts(opened, file, columns):
@@ -203,7 +223,13 @@ def prune(
     min_count: Annotated[
         int, model_option("Remove tokens that occur less often.", min=1)
     ] = 1,
-    to: options.To = "keras",
+    to: Annotated[
+        options.Layout | None,
+        output_option(
+            "Layout of the checkpoint to write. Default: keras, or that of a "
+            "checkpoint with several heads."
+        ),
+    ] = None,
     config: options.Config = None,
     vocab: options.Vocab = None,
     text_column: options.TextColumn = None,
@@ -222,7 +248,8 @@ def prune(
     common.check_files(config, vocab, *corpus)
     common.import_tensorflow()
     from albert_tf.backbone import AlbertBackbone
-    from albert_tf.checkpoints import open_checkpoint, prune_vocabulary, save_checkpoint
+    from albert_tf.checkpoints import open_checkpoint, prune_vocabulary
+    from albert_tf.checkpoints.saving import Saving
     from albert_tf.models.albert_pretrainer import build_model
 
     opened = open_checkpoint(checkpoint, config=config)
@@ -241,12 +268,15 @@ def prune(
     blocks = (file_blocks(Task(), file, columns, fields)() for file in corpus)
     texts = (x for part in blocks for y, _ in part for z in as_columns(y) for x in z)
     small, kept = prune_vocabulary(model, texts, tokenizer, min_count)
-    save_checkpoint(small, output, layout=to, tokenizer=kept)
+    # Named heads have no rows of the vocabulary.
+    heads = {name: opened.with_head(name) for name in opened.named_heads}
+    layout = to or (opened.layout.name if heads else "keras")
+    Saving(small, output, layout, kept, heads=heads).write()
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))
     common.print_summary(
         {
             "read": checkpoint,
-            "wrote": f"{output} ({to})",
+            "wrote": f"{output} ({layout})",
             "tokens": f"{kept.vocabulary_size():,} of {tokenizer.vocabulary_size():,}",
             "weights": f"{after / 1e6:.2f} MB of {before / 1e6:.2f} MB",
         }

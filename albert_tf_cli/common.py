@@ -18,7 +18,14 @@ from rich.progress import DownloadColumn, Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
-from albert_tf.files import BACKUP, BUNDLED, find_bundled, read_releases
+from albert_tf.files import (
+    BACKUP,
+    BUNDLED,
+    bundled_heads,
+    find_bundled,
+    read_releases,
+    split_head,
+)
 from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 # Control characters but tab and line feed, those that reverse text, and the halves of
@@ -66,13 +73,16 @@ def state_folder(output: str | pathlib.Path) -> pathlib.Path:
 
 def complete_checkpoint(incomplete: str) -> list[str]:
     """Return the names of checkpoints that begin so; a shell completes files."""
-    return [x for x in (*BUNDLED, *read_releases()) if x.startswith(incomplete)]
+    heads = [f"{name}:{head}" for name in BUNDLED for head in bundled_heads(name)]
+    names = (*BUNDLED, *read_releases(), *heads)
+    return [x for x in names if x.startswith(incomplete)]
 
 
 def check_checkpoint(name: str) -> None:
     """Raise if a name is not a finished checkpoint, an address or a release."""
     if not name:
         raise FileNotFoundError("The path of the model is empty.")
+    name, _ = split_head(name)
     path = pathlib.Path(name)
     if state_folder(path).exists() and not (path / "config.json").exists():
         raise FileNotFoundError(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from albert_tf.files import split_head
 from albert_tf_cli import common, options
 from albert_tf_cli.evaluation import checked_reader
 from albert_tf_cli.new_models import choose_model_class, new_model
@@ -167,7 +168,8 @@ def finetune(
 
 def _check_output(folder, checkpoint, overwrite):
     """Raise if the model would replace files that it may not replace."""
-    is_start = checkpoint and folder.resolve() == pathlib.Path(checkpoint).resolve()
+    start = split_head(checkpoint)[0] if checkpoint else None
+    is_start = start and folder.resolve() == pathlib.Path(start).resolve()
     may_replace = overwrite or common.state_folder(folder).exists()
     if is_start or (folder.exists() and any(folder.iterdir()) and not may_replace):
         raise FileExistsError(

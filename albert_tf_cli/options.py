@@ -81,7 +81,8 @@ Checkpoint = Annotated[
     typer.Argument(
         help="Checkpoint of TensorFlow 1, Hugging Face, KerasHub or this package: its "
         "directory, an archive, its prefix (.../albert_model.ckpt), any of its files, "
-        "or the name of a release such as albert_tiny_zh.",
+        "or the name of a release such as albert_tiny_zh. CHECKPOINT:HEAD chooses one "
+        "of several heads.",
         autocompletion=common.complete_checkpoint,
     ),
 ]
@@ -122,7 +123,7 @@ SkipInvalid = Annotated[
 StartCheckpoint = Annotated[
     str | None,
     model_option(
-        "Checkpoint to start from, a path or a release.",
+        "Checkpoint to start from, a path or a release, or CHECKPOINT:HEAD.",
         autocompletion=common.complete_checkpoint,
     ),
 ]

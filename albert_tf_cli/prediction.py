@@ -35,7 +35,7 @@ def predict(
         str,
         typer.Argument(
             help="Directory written by `finetune`, a .onnx or .tflite file written by "
-            "`export`, or any checkpoint with a head."
+            "`export`, or any checkpoint with a head (of several, CHECKPOINT:HEAD)."
         ),
     ],
     texts: Annotated[

@@ -118,8 +118,8 @@ def pretrain(
     Starts from random weights (--config) or from a checkpoint (--checkpoint). Writes
     the checkpoint, history.json and loss.png to --output. The same command resumes
     after an interruption: Ctrl-C and SIGTERM save the state, which is also saved every
-    three minutes. On JAX, it is saved after each interval. With --labelled also the
-    heads, heads.npz and heads.json.
+    three minutes. On JAX, it is saved after each interval. With --labelled, the
+    checkpoint has a named head for each NAME of `pretrain-data`.
 
     \b
     Examples:
@@ -178,6 +178,11 @@ def _check(args):
         raise AlbertError(
             "--labelled trains on one host and without --dev. Leave out --dev, "
             "--coordinator, --hosts and --host."
+        )
+    if args.labelled and args.to in ("keras", "kerashub"):
+        raise AlbertError(
+            f"--labelled writes several heads, for which --to {args.to} has no place. "
+            "Choose google, albert_zh or huggingface."
         )
     for path in filter(None, (args.data, args.dev, args.labelled)):
         if not pathlib.Path(path).is_dir():
@@ -305,17 +310,22 @@ def _write(context, args, model, saving, parts, done):
         from albert_tf.pretraining.network import write_weights
 
         write_weights(model, folder / "weights.npz")
+        names = "weights.npz, heads.npz" if args.labelled else "weights.npz"
         common.console.print(
-            f"weights.npz, history.json and loss.png are in {args.output}. The same "
+            f"{names}, history.json and loss.png are in {args.output}. The same "
             "command with TensorFlow installed writes the checkpoint.",
             soft_wrap=True,
         )
         return
+    from albert_tf.checkpoints import save_checkpoint
     from albert_tf.model_card import write_model_card
+    from albert_tf.pretraining import build_heads
 
     # Last, because an existing preset is not overwritten.
-    saving.write()
-    (folder / "weights.npz").unlink(missing_ok=True)
+    heads = build_heads(model.backbone, folder) if args.labelled else {}
+    save_checkpoint(model, folder, args.to, saving.tokenizer, heads=heads)
+    for name in ("weights.npz", "heads.npz", "heads.json"):
+        (folder / name).unlink(missing_ok=True)
     write_model_card(
         folder,
         model,

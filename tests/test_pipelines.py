@@ -6,11 +6,12 @@ import pathlib
 
 import pytest
 from lite_tasks import near
+from named_heads import TOPICS, write_named_heads
 from small_classifier import OTHERS, TEXTS, small_classifier
 from task_cases import CASES
 
 import albert_tf
-from albert_tf import models
+from albert_tf import files, models, pipelines
 
 MICRO = pathlib.Path(__file__).parents[1] / "examples" / "albert_micro_zh"
 LABEL = {"label": str, "score": float}
@@ -100,6 +101,38 @@ def test_the_files_determine_the_task(tmp_path):
     pipeline = albert_tf.pipeline("fill-mask", MICRO, top_k=2)
     answers = pipeline("今天[MASK]气很好")
     assert len(answers) == 2 and pipeline("今天[MASK]气很好", top_k=1) == answers[:1]
+
+
+def test_named_heads_answer_without_a_path(tmp_path, monkeypatch):
+    """A small checkpoint stands for the bundled one, which has no named heads yet."""
+    with pytest.raises(ValueError, match="The model is missing. Pass its path"):
+        albert_tf.pipeline("topic-classification")
+    _, tasks = write_named_heads(tmp_path / "examples" / "albert_micro_zh")
+    monkeypatch.setattr(files, "__file__", str(tmp_path / "albert_tf" / "files.py"))
+    assert files.bundled_heads("albert_micro_zh") == list(tasks)
+    pairs = list(zip(TEXTS, OTHERS, strict=True))
+    labels = {"candidate_labels": ["好吃", "你"]}
+    for task, name, x, options in (
+        ("topic-classification", "topics", TEXTS, {}),
+        ("text-similarity", "similarity", pairs, {}),
+        ("question-answering", "answers", pairs, {}),
+        ("zero-shot-classification", "inference", TEXTS[:2], labels),
+    ):
+        expected = albert_tf.pipeline(pipelines.ALIASES.get(task, task), tasks[name])
+        assert near(albert_tf.pipeline(task)(x, **options)) == near(
+            expected(x, **options)
+        )
+    assert len(albert_tf.pipeline("fill-mask")("很[MASK]吃")) == 5
+    # By name, and the only head of the task.
+    topics = albert_tf.pipeline(path="albert_micro_zh:topics")
+    assert topics.task == "multi-label" and topics.model.labels == TOPICS
+    assert albert_tf.pipeline("ner", "albert_micro_zh").model.labels == ["PER", "LOC"]
+    choices = "Choose one: albert_micro_zh:sentiment, albert_micro_zh:inference, alb"
+    for task in ("text-classification", None):
+        with pytest.raises(ValueError, match=choices):
+            albert_tf.pipeline(task, "albert_micro_zh")
+    with pytest.raises(ValueError, match="no choice_head. Its heads: .*topics"):
+        albert_tf.pipeline("multiple-choice", "albert_micro_zh")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """An open checkpoint: its layout, config, heads, tokenizer and tensors."""
 
+import copy
 import math
 import os
 import pathlib
@@ -21,6 +22,12 @@ from albert_tf.checkpoints.layout import (
     listed,
     name_damage,
 )
+from albert_tf.checkpoints.named_heads import (
+    head_prefix,
+    read_named_heads,
+    select_config,
+    select_names,
+)
 from albert_tf.checkpoints.plan import (
     check_plan,
     parts_of,
@@ -38,29 +45,76 @@ Config: TypeAlias = str | os.PathLike | dict[str, Any]
 
 
 class Checkpoint:
-    """An open checkpoint, as `open_checkpoint` returns it."""
+    """An open checkpoint, as `open_checkpoint` returns it.
 
-    def __init__(self, files: Files, config: Config | None = None) -> None:
+    Attributes:
+        name: string, what the user calls it.
+        head: optional string, the named head that was chosen; its tensors and config
+            fields are those of the only head of this checkpoint.
+        named_heads: list of strings, the heads to choose from by `with_head`.
+    """
+
+    def __init__(
+        self, files: Files, config: Config | None = None, name: Any = None
+    ) -> None:
         self.files = files
-        self.path = files.path  # For messages.
+        self.name = str(files.path if name is None else name)
         self.folders = files.folders
         self.release = files.release
         layout = self.layout = _find_layout(files)
-        self._file_names = layout.table_names(files.shapes, files.path)
+        self._all_names = layout.table_names(files.shapes, files.path)
+        # The name of the config for messages, and its fields.
+        self.config_source, self._whole_config = _find_config(files, config)
+        self._head_configs = read_named_heads(
+            layout, self._whole_config, self.config_source
+        )
+        # The model of albert_tf that holds the tensors.
+        self.model = files.model if layout.name == "keras" else None
+        self._select(None)
+        if config is None and self.release is not None:
+            self._correct_config(self.release)
+
+    def with_head(self, name: str) -> "Checkpoint":
+        """Return this checkpoint with a named head as its only head.
+
+        Raises:
+            CheckpointError: if there is no such head, or it is incomplete.
+        """
+        if name not in self._head_configs:
+            raise CheckpointError(
+                f"{self.name} has no head named {name!r:.80}. Its named heads: "
+                f"{', '.join(self._head_configs) or 'none'}."
+            )
+        view = copy.copy(self)
+        view._select(name)
+        if not view.heads:
+            prefix = head_prefix(self.layout, name)
+            found = sorted(x for x in self._all_names if x.startswith(prefix))
+            others = [x for x in self._head_configs if x != name]
+            raise CheckpointError(
+                f"The head {name} of {self.name} is incomplete: {self.config_source} "
+                f"describes {view.config.get('architectures', 'a classifier')}, and "
+                f"the file has {listed(found)}. Other heads: {', '.join(others)}."
+            )
+        return view
+
+    def _select(self, head: str | None) -> None:
+        """Choose a named head, or with `None` the heads without a name."""
+        files, layout, names = self.files, self.layout, self._head_configs
+        self.head = head
+        self.named_heads = list(names) if head is None else []
+        # For messages.
+        self.path = files.path if head is None else f"{files.path}:{head}"
+        self._file_names = select_names(layout, self._all_names, names, head)
         # By the names in the tables.
         self.shapes = {x: files.shapes[y] for x, y in self._file_names.items()}
-        # The name of the config for messages, and its fields.
-        self.config_source, self.config = _find_config(files, config)
+        self.config = select_config(self._whole_config, self._head_configs, head)
         # The same as arguments of `AlbertBackbone`.
         self.arguments = backbone_config(layout, self.config, self.config_source)
         check_groups(self.arguments, len(files.shapes), self.config_source)
         with name_damage(self.config_source, *_WRONG_VALUES):
             # The complete heads, names of `HEADS`.
             self.heads = heads_in(layout, self.shapes, self.config)
-        # The model of albert_tf that holds the tensors.
-        self.model = files.model if layout.name == "keras" else None
-        if config is None and self.release is not None:
-            self._correct_config(self.release)
 
     def read(self, name: str) -> Any:
         """Return a tensor by its name in the tables, an array of finite float32."""
@@ -83,7 +137,7 @@ class Checkpoint:
                 warnings.warn(
                     f"{self.config_source} has {name}={found}, but {release.name} has "
                     f"{value}, which is used. Pass `config=` to change it.",
-                    stacklevel=5,
+                    stacklevel=6,
                 )
 
     # === Tokenizer ===

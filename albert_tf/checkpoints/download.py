@@ -18,12 +18,11 @@ from albert_tf.checkpoints.formats import bundle
 from albert_tf.checkpoints.layout import CheckpointError, first_line, name_damage
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.extras import import_extra
-from albert_tf.files import write_json
+from albert_tf.files import HUB, write_json
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.errors import AlbertError
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
-HUB = "hf://"
 TIMEOUT_SECONDS = 10, 30  # To connect, and between two packets.
 RETRIES = 3
 

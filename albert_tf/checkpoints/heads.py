@@ -112,6 +112,13 @@ def heads_in(layout: Layout, names: Iterable[str], config: dict[str, Any]) -> li
 
 # === Config fields, partly with the names of transformers ===
 
+# The fields that describe a head, see `write_head`.
+HEAD_FIELDS = (
+    *("architectures", "id2label", "label2id", "problem_type"),
+    *("classifier_activation", "classifier_dropout_prob", "classifier_thresholds"),
+    *("classifier_pairs", "classifier_pooling"),
+)
+
 
 def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the arguments of a task that a config, called `source`, has for a head."""

@@ -188,6 +188,8 @@ class Layout:
     others: dict[str, str] = _table()
     # A regular expression of names that are parts of the encoder, known or not.
     encoder: str = ""
+    # Separates the parts of a name; `None` if the layout has no named heads.
+    separator: str | None = None
 
     def table_names(self, names: Iterable[str], path: Any) -> dict[str, str]:
         """Return the name of each tensor in a file, by its name in the tables."""

@@ -7,7 +7,7 @@ import math
 import os
 import pathlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import keras
@@ -24,8 +24,9 @@ from albert_tf.checkpoints.layout import (
     exported_model_error,
     float32_of,
 )
+from albert_tf.checkpoints.named_heads import head_prefix
 from albert_tf.checkpoints.releases import RELEASES
-from albert_tf.files import find_bundled
+from albert_tf.files import HUB, find_bundled, split_head
 from albert_tf_lite.errors import AlbertError
 
 CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
@@ -34,19 +35,26 @@ _FORMATS: tuple[Any, ...] = (bundle, huggingface, keras_model)
 
 
 def open_checkpoint(
-    path: CheckpointPath | Checkpoint, config: Config | None = None
+    path: CheckpointPath | Checkpoint,
+    config: Config | None = None,
+    *,
+    head: str | None = None,
 ) -> Checkpoint:
     """Open a checkpoint without building a model.
 
     Args:
         path, config: see `load_checkpoint`. An open checkpoint is returned.
+        head: optional string, one of several named heads, which `path` may also name:
+            `"my_model:entities"`. It is then the only head of the checkpoint.
 
     Returns:
         A `Checkpoint`.
 
     Raises:
         FileNotFoundError: if a file of the checkpoint or its config is missing.
-        CheckpointError: if the index or the config is damaged or of unknown form.
+        CheckpointError: if the index or the config is damaged or of unknown form, or
+            the head is missing or incomplete.
+        AlbertError: if `path` and `head` name different heads.
 
     Example:
     ```python
@@ -55,16 +63,28 @@ def open_checkpoint(
     ```
     """
     if isinstance(path, Checkpoint):
-        return path
-    if isinstance(path, keras.Model):
-        return Checkpoint(keras_model.open_files(path), config)
-    path = find_bundled(path) or path
-    if str(path).startswith(download.HUB):
+        opened, named = path, path.head
+    elif isinstance(path, keras.Model):
+        opened, named = Checkpoint(keras_model.open_files(path), config), None
+    else:
+        path, named = split_head(path)
+        opened = _open_path(path, config)
+    if named and head and named != head:
+        raise AlbertError(
+            f"{path} names the head {named}, and `head=` is {head!r}. Pass one of them."
+        )
+    head = head or named
+    return opened if head == opened.head else opened.with_head(str(head))
+
+
+def _open_path(name: str | os.PathLike, config: Config | None) -> Checkpoint:
+    path = find_bundled(name) or name
+    if str(path).startswith(HUB):
         path = download.fetch_from_hub(str(path))
     path = pathlib.Path(path)
     if path.name.endswith(download.ARCHIVES) and path.is_file():
         return _open_archive(path, config)
-    return Checkpoint(_open_files(path), config)
+    return Checkpoint(_open_files(path), config, name)
 
 
 def _open_archive(path: pathlib.Path, config: Config | None) -> Checkpoint:
@@ -88,7 +108,8 @@ def _open_archive(path: pathlib.Path, config: Config | None) -> Checkpoint:
         files = _open_folder(folder)
         inside = path / files.path.relative_to(folder)
         read = name_archive()(files.read)
-        return Checkpoint(dataclasses.replace(files, path=inside, read=read), config)
+        files = dataclasses.replace(files, path=inside, read=read)
+        return Checkpoint(files, config, path)
 
 
 def _open_files(path: pathlib.Path) -> Files:
@@ -158,7 +179,8 @@ def load_checkpoint(
             the checkpoint; the name of a release in `albert_tf.checkpoints.RELEASES`,
             which is downloaded once; `"albert_micro_zh"`, which comes with the package;
             `"hf://user/name"` on the Hugging Face Hub; or a
-            Keras model.
+            Keras model. `"my_model:entities"` names one of several heads, which
+            `from_checkpoint` of tasks reads.
         config: optional path of the config file, or dict of its fields. By
             default the one beside the checkpoint.
         dtype: optional string or `keras.DTypePolicy` to compute in.
@@ -200,6 +222,9 @@ class CheckpointReport:
     parameters: int  # Numbers in the encoder and the pooler.
     dtypes: dict[str, int]  # Bytes of encoder, pooler and heads by type.
     heads: list[str]  # The complete heads, by their names in `heads.HEADS`.
+    # By name its `head` (as in `heads`; `None` if it is incomplete), and the number of
+    # classes, labels and pooling mode that it has.
+    named_heads: dict[str, dict[str, Any]]
     num_classes: int | None  # The classes of a task's head.
     missing: list[str]  # Encoder tensors that the file lacks.
     damaged: list[str]  # Tensors that cannot be read or are not finite.
@@ -242,16 +267,15 @@ def inspect_checkpoint(
     state = [*kinds.pop("training state", []), *kinds.pop("average", [])]
     # Also the rest of heads that are not complete.
     read = {*known, *unused, *slots, *state}
-    damaged, dtypes = [], collections.Counter[str]()
-    for name in filter(shapes.__contains__, known):
-        try:
-            stored = np.asarray(checkpoint.read_stored(name))
-            dtypes[stored.dtype.name] += stored.nbytes
-            # Only models of ours may be quantized.
-            if checkpoint.model is None or stored.dtype.kind != "i":
-                float32_of(stored, name, checkpoint.path)
-        except CheckpointError:
-            damaged.append(name)
+    damaged, dtypes = _read_all(checkpoint, known)
+    other = sorted(set(shapes) - read)
+    named = {}
+    for name in checkpoint.named_heads:
+        named[name], own, rest = _inspect_head(checkpoint, name)
+        prefix, (wrong, sizes) = head_prefix(layout, name), own
+        damaged += [prefix + x for x in wrong]
+        dtypes += sizes
+        other += [prefix + x for x in rest]
     return CheckpointReport(
         path=str(checkpoint.path),
         layout=layout.name,
@@ -261,11 +285,49 @@ def inspect_checkpoint(
         parameters=sum(math.prod(shapes.get(name, [0])) for name in backbone),
         dtypes=dict(dtypes),
         heads=heads,
+        named_heads=named,
         num_classes=next(classes, None),
         missing=sorted(set(backbone) - set(shapes)),
         damaged=damaged,
         unused=unused,
         optimizer_slots=slots,
         training_state=sorted(state),
-        other=sorted(set(shapes) - read),
+        other=other,
     )
+
+
+def _read_all(
+    checkpoint: Checkpoint, names: Iterable[str]
+) -> tuple[list[str], collections.Counter[str]]:
+    """Return the tensors that are damaged, and the number of bytes by type."""
+    damaged, dtypes = [], collections.Counter[str]()
+    for name in filter(checkpoint.shapes.__contains__, names):
+        try:
+            stored = np.asarray(checkpoint.read_stored(name))
+            dtypes[stored.dtype.name] += stored.nbytes
+            # Only models of ours may be quantized.
+            if checkpoint.model is None or stored.dtype.kind != "i":
+                float32_of(stored, name, checkpoint.path)
+        except CheckpointError:
+            damaged.append(name)
+    return damaged, dtypes
+
+
+def _inspect_head(
+    checkpoint: Checkpoint, name: str
+) -> tuple[dict[str, Any], tuple[list[str], collections.Counter[str]], list[str]]:
+    """Return the row of a named head, the result of `_read_all`, and other tensors."""
+    try:
+        view = checkpoint.with_head(name)
+    except CheckpointError:
+        return {"head": None}, ([], collections.Counter()), []
+    part, known = view.heads[0], view.layout.names(view.heads)
+    fields = view.head_config(part)
+    row = {
+        "head": part,
+        "num_classes": view.num_classes(part),
+        "labels": fields.get("labels") or fields.get("tags"),
+        "pooling_mode": fields.get("pooling_mode"),
+    }
+    rest = sorted(set(view.shapes) - set(checkpoint.shapes) - {*known})
+    return row, _read_all(view, known), rest

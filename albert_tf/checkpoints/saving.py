@@ -3,12 +3,14 @@
 import os
 import pathlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
 
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import (
     file_config,
     layout_differences,
@@ -16,8 +18,16 @@ from albert_tf.checkpoints.config import (
 )
 from albert_tf.checkpoints.formats import bundle, huggingface
 from albert_tf.checkpoints.heads import HEADS, label_fields, write_head
-from albert_tf.checkpoints.layout import CheckpointError, first_line, float32_of, listed
+from albert_tf.checkpoints.layout import (
+    ENCODER_PARTS,
+    CheckpointError,
+    Tensors,
+    first_line,
+    float32_of,
+    listed,
+)
 from albert_tf.checkpoints.layouts import HUGGINGFACE, KERASHUB, LAYOUTS, own_layout
+from albert_tf.checkpoints.named_heads import FIELD, PARTS, check_name, head_prefix
 from albert_tf.checkpoints.opening import open_checkpoint
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.files import BACKUP, check_space, complete_directory, write_json
@@ -43,6 +53,8 @@ def save_checkpoint(
     path: str | os.PathLike,
     layout: str = "google",
     tokenizer: TextTokenizer | str | os.PathLike | None = None,
+    *,
+    heads: Mapping[str, keras.Model] | None = None,
 ) -> None:
     """Write a model in a layout that other tools read.
 
@@ -62,27 +74,78 @@ def save_checkpoint(
         layout: string, as above.
         tokenizer: optional tokenizer, or path of a vocabulary, to write. By default
             the model's own, if it has one.
+        heads: optional dict of tasks by name, whose heads are written beside those of
+            `model`, for `from_checkpoint(path, head=name)`. Their backbones must have
+            the weights of `model`. Presets hold no such heads.
 
     Raises:
-        TypeError: if `model` is not a Keras model.
-        AlbertError: if the layout is unknown.
-        CheckpointError: if the layout cannot hold the model, with every difference.
+        TypeError: if `model` or one of `heads` is not a Keras model.
+        AlbertError: if the layout is unknown, or a name or task cannot be that of a
+            named head.
+        CheckpointError: if the layout cannot hold the model, with every difference, or
+            the backbone of a task in `heads` differs.
         FileExistsError: if the directory holds files of another checkpoint.
 
     Example:
     ```python
     backbone = albert_tf.load_checkpoint("examples/albert_micro_zh")
     albert_tf.save_checkpoint(backbone, "tf1_model", layout="albert_zh")
+
+    tasks = albert_tf.models
+    heads = {
+        "sentiment": tasks.AlbertTextClassifier(backbone, 2, labels=["差评", "好评"]),
+        "entities": tasks.AlbertTokenClassifier(backbone, labels=["PER", "LOC"]),
+    }
+    albert_tf.save_checkpoint(backbone, "my_heads", "albert_zh", heads=heads)
     ```
     """  # noqa: E501 (a table)
-    Saving(model, path, layout, tokenizer).write()
+    opened = {name: _opened(task) for name, task in (heads or {}).items()}
+    saving = Saving(model, path, layout, tokenizer, heads=opened)
+    for name, task in opened.items():
+        _check_backbone(saving.checkpoint, task, name)
+    saving.write()
+
+
+def _opened(model: Any) -> Checkpoint:
+    """Open a model of albert_tf as a checkpoint."""
+    opened = open_checkpoint(model)
+    if opened.model is not model:
+        raise TypeError(
+            "`model` must be an AlbertBackbone of albert_tf or a task on one. "
+            f"`convert_checkpoint` takes others and files. Received: {model!r}"
+        )
+    return opened
+
+
+def _check_backbone(model: Checkpoint, task: Checkpoint, name: str) -> None:
+    """Raise unless a task has the backbone of a model."""
+    differ = [
+        x
+        for x, value in model.layout.fixed.items()
+        if value != task.layout.fixed[x]
+        and x not in ("pooler", "fine_tuning", "hidden_dropout", "attention_dropout")
+    ]
+    parts = (*ENCODER_PARTS, "pooler")
+    names = [x for x in model.layout.names(parts, model.arguments) if x in task.shapes]
+    differ = differ or [
+        x
+        for x in names
+        if x in model.shapes and not np.array_equal(model.read(x), task.read(x))
+    ]
+    if differ:
+        raise CheckpointError(
+            f"The backbone of the head {name} differs from that of the model in "
+            f"{listed(differ)}. Heads of one checkpoint share the backbone: train them "
+            "together, or with a frozen encoder."
+        )
 
 
 class Saving:
     """A model in the terms of a layout, which `write` writes into a directory.
 
-    Raises the errors of `save_checkpoint`; with `partly`, `left_out` lists the parts
-    and settings without a place in the layout instead.
+    `heads` are checkpoints by name, each with one head, on the same backbone. Raises
+    the errors of `save_checkpoint`; with `partly`, `left_out` lists the parts and
+    settings without a place in the layout instead.
     """
 
     def __init__(
@@ -92,17 +155,13 @@ class Saving:
         layout: str,
         tokenizer: Any,
         partly: bool = False,
+        heads: Mapping[str, Checkpoint] | None = None,
     ) -> None:
         if layout not in (*LAYOUTS, "keras"):
             raise AlbertError(
                 f"Unknown layout {layout!r}. Known: {[*LAYOUTS, 'keras']}"
             )
-        self.checkpoint = opened = open_checkpoint(model)
-        if opened.model is not model:
-            raise TypeError(
-                "`model` must be an AlbertBackbone of albert_tf or a task on one. "
-                f"`convert_checkpoint` takes others and files. Received: {model!r}"
-            )
+        self.checkpoint = opened = _opened(model)
         self.model: Any = model
         self.folder, arguments = pathlib.Path(path), opened.arguments
         self.layout = LAYOUTS.get(layout) or own_layout(arguments)
@@ -116,6 +175,7 @@ class Saving:
             )
         self.tokenizer = opened.tokenizer(vocabulary=tokenizer)
         self._choose_parts()
+        self._choose_heads(heads or {}, partly)
         if self.left_out and not partly:
             raise CheckpointError(
                 f'The "{layout}" layout has no place for {", ".join(self.left_out)} of '
@@ -148,6 +208,34 @@ class Saving:
         if self.layout is KERASHUB and is_pieces and not tokenizer.lowercase:
             self.left_out.append("lowercase=False")
 
+    def _choose_heads(self, heads: Mapping[str, Checkpoint], partly: bool) -> None:
+        for name, source in heads.items():
+            check_name(name)
+            if len(source.heads) != 1 or source.heads[0] not in PARTS:
+                raise AlbertError(
+                    f"The head {name} must be one of {', '.join(PARTS)}. Received: "
+                    f"{', '.join(source.heads) or 'a model without a head'}"
+                )
+            mode = source.head_config(source.heads[0]).get("pooling_mode")
+            if HEADS[source.heads[0]].reads_pooler(mode) and "pooler" not in self.parts:
+                raise CheckpointError(
+                    f"The head {name} reads the pooler, which the model lacks. Save it "
+                    "with a model that has the pooler."
+                )
+        self.heads: dict[str, Checkpoint] = {}
+        if self.layout.separator is None and heads and not partly:
+            raise CheckpointError(
+                f'The "{self.layout.name}" layout has no place for named heads. Choose '
+                f"one of {', '.join(heads)}, or one of the layouts google, albert_zh "
+                "and huggingface."
+            )
+        for name, source in heads.items():
+            places = self.layout.weights if self.layout.separator else ()
+            if source.heads[0] in places:
+                self.heads[name] = source
+            else:
+                self.left_out.append(f"the head {name}")
+
     def _check_folder(self) -> None:
         """Raise if files of two checkpoints would be mixed in the directory."""
         folder, patterns = self.folder, [*_FILES]
@@ -176,12 +264,30 @@ class Saving:
             else:
                 self._write_preset(directory)
 
+    def head_plan(self, name: str) -> list[tuple[Tensors, Tensors]]:
+        """Return the tensors that hold each weight of a named head: read and written.
+
+        The names are those without the prefix of the head.
+        """
+        source = self.heads[name]
+        old, new = (
+            {attribute: tensors for _, attribute, tensors in x.rows(source.heads, {})}
+            for x in (source.layout, self.layout)
+        )
+        return [(tensors, new[attribute]) for attribute, tensors in old.items()]
+
     def _tensors(self) -> Iterator[tuple[str, Any]]:
         """Yield pairs of name and array."""
         for weight, tensors in self.plan:
             value = keras.ops.convert_to_tensor(weight)
             value = float32_of(value, tensors.names[0], self.checkpoint.path)
             yield from zip(tensors.names, tensors.from_weight(value), strict=True)
+        for name, source in self.heads.items():
+            prefix = head_prefix(self.layout, name)
+            for old, new in self.head_plan(name):
+                weight = old.to_weight([source.read(x) for x in old.names])
+                names = (prefix + x for x in new.names)
+                yield from zip(names, new.from_weight(weight), strict=True)
 
     def _config(self) -> dict[str, Any]:
         """Return the fields of the config file."""
@@ -196,10 +302,16 @@ class Saving:
         if self.layout is HUGGINGFACE or set(heads) - {"masked_lm_head", "sop_head"}:
             names = [HEADS[part].architectures[0] for part in heads]
             fields["architectures"] = names[-1:] or ["AlbertModel"]
-        for part, count in heads.items():
-            if HEADS[part].fields:
-                arguments = self.checkpoint.head_config(part)
-                fields.update(write_head(part, count, arguments))
+        for part in heads:
+            fields.update(_head_fields(self.checkpoint, part))
+        if self.heads:
+            fields[FIELD] = {
+                name: {
+                    "architectures": [*HEADS[source.heads[0]].architectures[:1]],
+                    **_head_fields(source, source.heads[0]),
+                }
+                for name, source in self.heads.items()
+            }
         return fields
 
     def _warn_of_settings(self, tokenizer: TextTokenizer) -> None:
@@ -280,3 +392,11 @@ class Saving:
         for name, value in self._tensors():
             weights[name].assign(value)
         return model
+
+
+def _head_fields(checkpoint: Checkpoint, part: str) -> dict[str, Any]:
+    """Return the config fields of a head of a checkpoint."""
+    if not HEADS[part].fields:
+        return {}
+    count = checkpoint.num_classes(part)
+    return write_head(part, count, checkpoint.head_config(part))

@@ -79,21 +79,28 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 
     @classmethod
-    def read_heads(cls, checkpoint, arguments):
+    def _stored_head(cls, checkpoint):
+        """Return the head with the tensors of the task, whatever its outputs."""
         names = checkpoint.layout.names
+        # To transformers, a classifier of one output is a regressor.
         for head in ("regressor", "classifier"):
-            # To transformers, a classifier of one output is a regressor.
             if checkpoint.num_classes(head) and names([head]) == names(cls.heads):
-                if checkpoint.num_classes(head) == 1:
-                    config = checkpoint.head_config(head)
-                    kept = {x: config[x] for x in HEADS["regressor"].fields}
-                    return {**kept, **arguments}, []
-                warn_of_new_head(checkpoint, head, 1)
+                return head
+        return None
+
+    @classmethod
+    def read_heads(cls, checkpoint, arguments):
+        if head := cls._stored_head(checkpoint):
+            if cls.has_heads_in(checkpoint):
+                config = checkpoint.head_config(head)
+                kept = {x: config[x] for x in HEADS["regressor"].fields}
+                return {**kept, **arguments}, []
+            warn_of_new_head(checkpoint, head, 1)
         return arguments, ["regressor"]
 
     @classmethod
     def has_heads_in(cls, checkpoint):
-        return not cls.read_heads(checkpoint, {})[1]
+        return checkpoint.num_classes(cls._stored_head(checkpoint) or "") == 1
 
     def default_loss(self):
         return keras.losses.MeanSquaredError()

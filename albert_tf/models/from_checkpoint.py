@@ -7,6 +7,7 @@ import inspect
 import os
 import pathlib
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -18,9 +19,9 @@ from albert_tf.backbone.presets import Presets
 from albert_tf.checkpoints import RELEASES, open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.download import HUB, fetch_from_hub
+from albert_tf.checkpoints.download import fetch_from_hub
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.files import find_bundled
+from albert_tf.files import HUB, find_bundled, split_head
 from albert_tf.layers.common import (
     argument_names,
     check_arguments,
@@ -42,9 +43,13 @@ def from_checkpoint(
     lowercase: bool | None = None,
     dtype: str | keras.DTypePolicy | None = None,
     precision: str | None = None,
+    head: str | None = None,
     **kwargs: Any,
 ) -> Any:
     """Build the task on a checkpoint, with its head if that has as many classes.
+
+    Of several named heads it starts from `head`, or from the only one of the task; if
+    `labels` are given, from the only one with these labels.
 
     Args:
         path: as for `albert_tf.load_checkpoint`, or a checkpoint opened by
@@ -61,6 +66,8 @@ def from_checkpoint(
         precision: optional string, instead of `dtype`: `"float32"`, `"bfloat16"`
             (with weights of 32 bits), or `"auto"`, which is bfloat16 on a GPU and
             on processors with units for it.
+        head: optional string, the name of one of several heads, as in
+            `"my_model:entities"`.
         **kwargs: arguments of the class, such as `num_classes`. By default those
             of the checkpoint's head.
 
@@ -71,9 +78,10 @@ def from_checkpoint(
         FileNotFoundError: if a file is missing.
         albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
         AlbertError: if the vocabulary does not have the checkpoint's size, or
-            `num_classes` is missing and the checkpoint has no head.
+            `num_classes` is missing and the checkpoint has no head, or several.
     """
-    checkpoint = open_checkpoint(path, config=config)
+    checkpoint = open_checkpoint(path, config=config, head=head)
+    checkpoint = choose_head(cls, checkpoint, kwargs)
     if precision is not None:
         if dtype is not None:
             raise AlbertError("Pass `dtype` or `precision`, not both.")
@@ -103,15 +111,20 @@ def from_preset(
     Args:
         preset: string: the directory of a preset or of a checkpoint of any form;
             `"hf://user/name"`, the same on the Hub; the name of a release, such as
-            `"albert_tiny_zh"`; or any other preset of KerasHub.
+            `"albert_tiny_zh"`; one of these with a named head, such as
+            `"my_model:entities"`; or any other preset of KerasHub.
         load_weights: bool. `False` for random weights of a preset.
         **kwargs: passed to `from_checkpoint` for a checkpoint.
 
     Raises:
         AlbertError: if the vocabulary of a preset does not have the model's size.
     """
-    preset = _local(preset)
-    if _is_checkpoint(preset, cls, load_weights):
+    name, head = split_head(preset)
+    preset = _local(name)
+    if head is not None:
+        preset = f"{preset}:{head}"
+    has_head = head is not None or kwargs.get("head") is not None
+    if has_head or _is_checkpoint(preset, cls, load_weights):
         if not load_weights:
             raise AlbertError(
                 f"{preset} is not a preset. Build a task with random weights on "
@@ -197,6 +210,44 @@ def from_backbone(
 
 
 # === Their steps ===
+
+
+def choose_head(cls: Any, checkpoint: Checkpoint, arguments: dict[str, Any]) -> Any:
+    """Return a checkpoint with the named head that a task starts from, if any does."""
+    if checkpoint.head or not (checkpoint.named_heads and cls.heads):
+        return checkpoint
+    if _starts(cls, checkpoint, arguments):
+        return checkpoint
+    views = [checkpoint.with_head(name) for name in checkpoint.named_heads]
+    found = [view for view in views if _starts(cls, view, arguments)]
+    if len(found) == 1:
+        return found[0]
+    names = {"labels", "tags", "num_classes"}.intersection(
+        argument_names(cls, keras.Model)
+    )
+    if found and names and not any(arguments.get(x) is not None for x in names):
+        raise several_heads(checkpoint, [x.head for x in found])
+    return checkpoint
+
+
+def several_heads(checkpoint: Checkpoint, names: Iterable[str | None]) -> AlbertError:
+    """Return the error for a checkpoint of which one named head must be chosen."""
+    choices = ", ".join(f"{checkpoint.name}:{name}" for name in names)
+    return AlbertError(f"{checkpoint.name} has several heads. Choose one: {choices}.")
+
+
+def _starts(cls: Any, checkpoint: Checkpoint, arguments: dict[str, Any]) -> bool:
+    """Return whether the task would have the head of a checkpoint, without warning."""
+    labels = arguments.get("labels"), arguments.get("tags")
+    if arguments.get("num_classes") and labels == (None, None):
+        # As many classes may be others.
+        return checkpoint.head is None and cls.has_heads_in(checkpoint)
+    if not cls.has_heads_in(checkpoint):
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, new_heads = cls.read_heads(checkpoint, dict(arguments))
+    return not new_heads
 
 
 def _preprocessor_arguments(cls: Any, given: dict[str, Any]) -> list[str]:

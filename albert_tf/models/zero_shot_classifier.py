@@ -72,6 +72,15 @@ class ZeroShotClassifier:
         self.entailment_id = _find(names, ENTAILMENT, entailment)
         self.contradiction_id = _find(names, CONTRADICTION, contradiction)
 
+    @classmethod
+    def has_heads_in(cls, checkpoint: Any) -> bool:
+        """Return whether a checkpoint has a classifier with both labels."""
+        labels = checkpoint.head_config("classifier").get("labels") or ()
+        names = {str(x).lower() for x in labels}
+        return cls.wrapped_cls.has_heads_in(checkpoint) and not (
+            names.isdisjoint(ENTAILMENT) or names.isdisjoint(CONTRADICTION)
+        )
+
     def predict(
         self,
         texts: Sequence[str],

@@ -1,7 +1,11 @@
 """Make the records of a corpus and pretrain on them."""
 
 from albert_tf.pretraining.dataset import PretrainingRecords
-from albert_tf.pretraining.labelled import pretrain_labelled, read_heads
+from albert_tf.pretraining.labelled import (
+    build_heads,
+    pretrain_labelled,
+    read_heads,
+)
 from albert_tf.pretraining.labelled_data import LabelledSet, make_labelled_data
 from albert_tf.pretraining.labelled_records import LabelledRecords
 from albert_tf.pretraining.make_records import make_pretraining_data
@@ -15,6 +19,7 @@ __all__ = [
     "LabelledSet",
     "PretrainingData",
     "PretrainingRecords",
+    "build_heads",
     "build_network",
     "convert_records",
     "make_labelled_data",

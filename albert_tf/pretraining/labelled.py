@@ -47,6 +47,13 @@ WEIGHTS = {
 }
 # Below any logit.
 NEVER = -1e9
+# The fields of a head that are arguments of its task.
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "classes": ("labels", "pairs", "pooling_mode"),
+    "scores": ("pairs", "pooling_mode"),
+    "tags": ("tags",),
+    "spans": (),
+}
 
 
 class JointDense(keras.layers.Layer):
@@ -231,7 +238,8 @@ def pretrain_labelled(
         network: as `model` of `pretrain`; its weights are those of a pretraining.
         labelled: a `LabelledRecords`.
         records: a `PretrainingRecords` of the same vocabulary, the text.
-        output: string, the directory for the heads (see `write_heads`) and the state.
+        output: string, the directory for the state and the heads, `heads.npz` and
+            `heads.json`, of which `build_heads` builds tasks.
         batch_tokens: int. Tokens of the labelled texts per batch, padding included.
         shares: tuple of floats. Sequences of text, and pairs of similar texts, that
             join a batch, per labelled text.
@@ -254,6 +262,8 @@ def pretrain_labelled(
     albert_tf.pretraining.pretrain_labelled(
         network, labelled, records, "out", steps=10_000, learning_rate=8e-4
     )
+    heads = albert_tf.pretraining.build_heads(network.backbone, "out")
+    albert_tf.save_checkpoint(network, "my_heads", "albert_zh", heads=heads)
     ```
     """
     check_fits(network, records)
@@ -357,3 +367,35 @@ def read_heads(folder: str | os.PathLike) -> dict[str, dict[str, Any]]:
         for name, head in heads.items():
             head |= {x: arrays[f"{name}/{x}"] for x in ("kernel", "bias")}
     return heads
+
+
+def build_heads(
+    backbone: keras.Model, folder: str | os.PathLike
+) -> dict[str, keras.Model]:
+    """Build the task of each head that `pretrain_labelled` wrote. Needs TensorFlow.
+
+    Args:
+        backbone: the `AlbertBackbone` of the trained network, which the tasks share.
+        folder: string, the directory of the heads.
+
+    Returns:
+        The tasks by name, such as `save_checkpoint` takes as `heads`.
+
+    Raises:
+        AlbertError: as by `read_heads`.
+    """
+    # Here, because the rest of this module needs no TensorFlow.
+    from albert_tf.checkpoints.heads import HEADS as ROWS
+    from albert_tf.models import TASKS
+
+    tasks = {}
+    for name, head in read_heads(folder).items():
+        cls = TASKS[head["task"]]
+        arguments = {x: head[x] for x in _ARGUMENTS[TARGETS[head["task"]]]}
+        if "labels" in arguments:
+            arguments["num_classes"] = len(arguments["labels"])
+        task = tasks[name] = cls(backbone, compile=False, **arguments)
+        dense = getattr(task, ROWS[cls.heads[0]].attribute)
+        for kind in ("kernel", "bias"):
+            getattr(dense, kind).assign(head[kind])
+    return tasks

@@ -4,8 +4,10 @@ import json
 import re
 import shutil
 
+import pytest
 from command_line import refused, run
 from conftest import GOLDEN
+from named_heads import write_named_heads
 from small_classifier import small_classifier
 
 import albert_tf
@@ -78,6 +80,38 @@ def test_convert_and_verify(tmp_path):
     loaded = albert_tf.load_checkpoint(tmp_path / "to")
     original = albert_tf.load_checkpoint(GOLDEN / name)
     assert loaded.count_params() == original.count_params()
+
+
+# === Named heads ===
+
+
+def test_commands_take_a_named_head(tmp_path):
+    model, name = tmp_path / "model", f"{tmp_path / 'model'}:named-entities_2"
+    _, tasks = write_named_heads(model)
+    out = " ".join(printed("inspect", model).split())
+    assert (
+        "head sentiment text-classification; 2 labels: 差评, 好评; pooling mean" in out
+    )
+    assert "head topics multi-label; 3 labels: 体育, 财经, 科技; pooling cls" in out
+    assert "head answers question-answering" in out
+    assert "heads token_classifier" in " ".join(printed("inspect", name).split())
+    error = refused("predict", model, "很好")
+    assert f"has several heads. Choose one: {model}:sentiment, {model}:infer" in error
+    answer = printed("predict", f"{model}:sentiment", "很好吃", "--json")
+    expected = albert_tf.pipeline(path=tasks["sentiment"])("很好吃")
+    assert json.loads(answer)["label"] == expected["label"]
+    out = printed("convert", name, tmp_path / "alone", "--to", "keras", "--verify")
+    assert "difference of logits" in out
+    assert refused("convert", f"{model}:lost", tmp_path / "x", "--to", "keras")
+    # Heads stay beside a smaller vocabulary.
+    (tmp_path / "a.txt").write_text("很好吃\n不太差\n", "utf-8")
+    corpus = ("--corpus", tmp_path / "a.txt")
+    assert "small (albert_zh)" in printed("prune", model, tmp_path / "small", *corpus)
+    small = albert_tf.pipeline(path=f"{tmp_path / 'small'}:sentiment")
+    assert small.model.backbone.vocabulary_size < 120
+    assert small("很好吃")["score"] == pytest.approx(expected["score"], abs=1e-6)
+    error = refused("prune", model, tmp_path / "x", *corpus, "--to", "keras")
+    assert "has no place for named heads. Choose one of sentiment" in error
 
 
 # === download ===

@@ -62,6 +62,7 @@ EARLY = {
     f"{TRAIN} train.tsv": "Missing --checkpoint",
     f"{START} --checkpoint lost": "no checkpoint at lost: it is not",
     f"{START} --output checkpoint --overwrite": "a model other than --checkpoint",
+    f"{START}:a --output checkpoint --overwrite": "a model other than --checkpoint",
     f"{START} --output model": "--overwrite to replace a model",
     f"{TRAIN} holes.tsv": "2 labels are invalid: Line 3 of holes.tsv",
     f"{TRAIN} train.tsv --skip-invalid --task summarization": "only to text-classif",

@@ -15,7 +15,7 @@ import albert_tf
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.saving import Saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
-from albert_tf.pretraining import read_heads, write_weights
+from albert_tf.pretraining import write_weights
 from albert_tf_cli import common
 
 # Traced steps are faster than eager ones from some ten on.
@@ -177,9 +177,12 @@ def test_a_stage_on_labelled_files(folder, records, tmp_path):
     changes = {"config": folder / "config.json", "labelled": tmp_path / "data"}
     command = options(records, tmp_path / "out", **changes)
     assert "100 labelled texts in" in printed(*command)
-    heads = read_heads(tmp_path / "out")
-    assert heads["sentiment"]["labels"] == ["好评", "差评"]
-    assert heads["places"]["kernel"].shape == (12, 3)
+    opened = open_checkpoint(tmp_path / "out")
+    assert opened.named_heads == ["sentiment", "places"]
+    assert not list((tmp_path / "out").glob("heads.*"))
+    view = opened.with_head("sentiment")
+    assert view.head_config("classifier")["labels"] == ["好评", "差评"]
+    assert opened.with_head("places").num_classes("token_classifier") == 3
     assert AlbertPretrainer.from_checkpoint(tmp_path / "out").backbone.num_layers == 1
     history = json.loads((tmp_path / "out" / "history.json").read_text())["history"]
     assert len(history["tags_loss"]) == 2
@@ -200,3 +203,5 @@ def test_labelled_files_and_options_that_do_not_fit(records, tmp_path):
     assert "holds text without labels" in refused(*command)
     error = refused(*options(records, tmp_path / "out", **changes, dev=records))
     assert "--labelled trains on one host and without --dev" in error
+    error = refused(*options(records, tmp_path / "out", **changes, to="keras"))
+    assert "--labelled writes several heads, for which --to keras has no place" in error

@@ -12,17 +12,20 @@ from processes import run_python
 from scipy.special import log_softmax
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.checkpoints import open_checkpoint, save_checkpoint
+from albert_tf.models.albert_pretrainer import build_model
 from albert_tf.pretraining import (
     LabelledRecords,
     LabelledSet,
     PretrainingRecords,
+    build_heads,
     make_labelled_data,
     pretrain_labelled,
     read_heads,
 )
-from albert_tf.pretraining.labelled import LabelledModel
+from albert_tf.pretraining.labelled import LabelledModel, write_heads
 from albert_tf.pretraining.labelled_records import LabelledBatches
-from albert_tf.pretraining.network import build_network
+from albert_tf.pretraining.network import backbone_of, build_network, features_of
 from albert_tf.training.optimizers import scheduled_optimizer
 
 CHARACTERS = [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
@@ -357,6 +360,37 @@ def test_an_interrupted_stage_ends_with_the_same_weights(folder, tmp_path):
             np.testing.assert_allclose(head[kind], second[name][kind], atol=1e-6)
     with pytest.raises(ValueError, match="another training .*shares.0: 0.25, now 0.5"):
         stage(folder, tmp_path / "cut", shares=(0.5, 0.0625))
+
+
+def test_the_heads_of_a_stage_are_named_heads_of_a_checkpoint(folder, tmp_path):
+    labelled, _ = opened(folder)
+    model = LabelledModel(network(), labelled, None)
+    for i, weight in enumerate(model.weights):
+        weight.assign(weight + np.random.default_rng(i).normal(0, 0.1, weight.shape))
+    write_heads(model, tmp_path)
+    backbone = backbone_of(model.network)
+    heads = build_heads(backbone, tmp_path)
+    save_checkpoint(backbone, tmp_path / "all", "albert_zh", heads=heads)
+    features = features_of(hand_batch(labelled, ("a", "alike", "people"))["labelled"])
+    hidden = np.array(backbone(features)["sequence_output"])
+    mask = np.array(features["padding_mask"])[..., None]
+    mean = (hidden * mask).sum(axis=1) / mask.sum(axis=1)
+    weights = {x.path: np.array(x) for x in model.weights}
+    checkpoint = open_checkpoint(tmp_path / "all")
+    assert sorted(checkpoint.named_heads) == sorted(labelled.heads)
+    for kind, joint in model.joint.items():
+        for name in joint.parts:
+            task = build_model(checkpoint.with_head(name))
+            assert task.name_of_task == labelled.heads[name]["task"]
+            kernel, bias = (weights[f"{kind}/{name}/{x}"] for x in ("kernel", "bias"))
+            x = mean if kind in ("classes", "scores") else hidden
+            found, expected = task(features), x @ kernel + bias
+            if kind == "spans":
+                found = np.stack([*found.values()], axis=-1)
+                expected = np.where(mask, expected, -1e9)
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert build_model(checkpoint.with_head("similarity")).pairs
+    assert build_model(checkpoint.with_head("topics")).labels == TOPICS
 
 
 # === Mistakes ===

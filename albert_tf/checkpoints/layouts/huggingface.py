@@ -96,4 +96,5 @@ HUGGINGFACE = Layout(
         "head": r"^(predictions|sop_classifier|classifier|qa_outputs)\.",
     },
     encoder=r"^albert\.",
+    separator=".",
 )

@@ -130,6 +130,7 @@ GOOGLE = Layout(
     renames=_RENAMES,
     others=_OTHERS,
     encoder="^bert/",
+    separator="/",
 )
 
 # === brightmart/albert_zh, post-LN and pre-LN ===
@@ -170,4 +171,5 @@ ALBERT_ZH = Layout(
     renames=_RENAMES,
     others=_OTHERS,
     encoder="^bert/",
+    separator="/",
 )
