@@ -114,11 +114,14 @@ def open_network(path: str, task_name: str | None = None) -> Any:
 
     if pathlib.Path(path).suffix in EXPORTED:
         return open_exported(path)
-    folder = find_bundled(path) or pathlib.Path(path)
-    if not (folder / NETWORK).is_file():
+    name, head = split_head(path)
+    folder = find_bundled(name) or pathlib.Path(name)
+    # That of a named head has its name.
+    file = f"{head}.onnx" if head else NETWORK
+    if not (folder / file).is_file():
         return None
     try:
-        network = open_exported(folder)
+        network = open_exported(folder, file=file)
     except MissingPackageError:
         return None
     except AlbertError as error:

@@ -20,23 +20,25 @@ _PRESET = (
 )
 
 
-def open_exported(path: str | os.PathLike, threads: int | None = None) -> ExportedModel:
-    """Open an exported file, or that in the directory of a model.
+def open_exported(
+    path: str | os.PathLike, threads: int | None = None, file: str = NETWORK
+) -> ExportedModel:
+    """Open an exported file, or the one called `file` in the directory of a model.
 
     Raise if the directory has none, or that of a model with other weights.
     """
     path = pathlib.Path(path)
     if not path.is_dir():
         return (LiteRTModel if path.suffix == ".tflite" else OnnxModel)(path, threads)
-    if not (path / NETWORK).is_file():
+    if not (path / file).is_file():
         raise AlbertError(
-            f"{path} has no {NETWORK}, which `albert-tf finetune` writes. Export the "
+            f"{path} has no {file}, which `albert-tf finetune` writes. Export the "
             "model with albert_tf.export.onnx, or use albert_tf.pipeline."
         )
-    model = OnnxModel(path / NETWORK, threads)
+    model = OnnxModel(path / file, threads)
     if model.settings.get("preset") != preset_digest(path):
         raise AlbertError(
-            f"{path / NETWORK} is not of the model beside it, which was saved later. "
+            f"{path / file} is not of the model beside it, which was saved later. "
             "Export it again with albert_tf.export.onnx."
         )
     return model

@@ -31,6 +31,7 @@ from albert_tf import models
 from albert_tf.export import LiteRTModel, OnnxModel, engines, exported, litert, onnx
 from albert_tf.export.engines import largest_difference
 from albert_tf.tokenizers import SentencePieceTokenizer
+from albert_tf_cli.common import open_network
 
 ROOT = pathlib.Path(__file__).parents[2]
 MICRO = ROOT / "examples" / "albert_micro_zh"
@@ -259,6 +260,15 @@ def test_a_graph_reads_the_weights_of_a_checkpoint_beside_it(tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             onnx(model, path, weights=moved / weights.name)
+    # One of several heads, as the command line opens it.
+    albert_tf.save_checkpoint(
+        task.backbone, tmp_path / "heads", "albert_zh", heads={"good": task}
+    )
+    folder = tmp_path / "heads"
+    onnx(task, folder / "good.onnx", preset=folder, weights=folder / weights.name)
+    network = open_network(f"{folder}:good")
+    assert np.array_equal(network.outputs(texts), found)
+    assert open_network(str(folder)) is None
     # Another checkpoint in the place of this one.
     albert_tf.save_checkpoint(task.backbone, moved, "albert_zh")
     with pytest.raises(ValueError, match="is not of the model beside it"):
