@@ -40,7 +40,10 @@ from albert_tf.files import write_json
 
 # Names of the head for the classes of THUCNews, in the order of class.txt. Share prices
 # are one of two classes of the head, and all of its society is one class here.
-TOPICS = ["财经", "房产", "股票", "教育", "科技", "社会", "时政", "体育", "游戏", "娱乐"]
+TOPICS = [
+    *["财经", "房产", "股票", "教育", "科技"],
+    *["社会", "时政", "体育", "游戏", "娱乐"],
+]
 PARAPHRASE = {"0": "不同", "1": "相同"}
 # Bigrams that praise or complain, for a baseline without labels.
 PRAISE, BLAME = "好 喜欢 满意 推荐 不错 漂亮", "差 不 没 失望 退 坏 贵 慢 脏"
