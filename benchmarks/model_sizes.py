@@ -7,8 +7,9 @@ has E = 128, both with the code of this package and 30,000 tokens. A step is one
 pretraining, with both losses and AdamW, on random ids in full-length sequences. Every
 measurement is a new process, and each round measures all models in turn. `megabytes` is
 the peak memory of the process, with about 900 for the imports. `speedup` is relative to
-BERT-large, with the smallest and largest over the rounds. `--shared` notes that other
-programs ran on the machine.
+BERT-large, with the smallest and largest over the rounds; `cpu_ratio` is the same by
+processor time, which other programs hardly affect. `--shared` notes that there were
+such programs.
 """
 
 import argparse
@@ -42,16 +43,16 @@ def sizes_of(name):
 
 
 def measure(name, batch_size, length, steps):
-    """Return the parameters of a model and the seconds of its training steps."""
+    """Return the parameters of a model, and (wall, processor) seconds of its steps."""
     from pretraining_step import Ours, random_batch
 
     sizes = sizes_of(name)
     job, times = Ours(sizes, *random_batch(sizes, batch_size, length)), []
     # The first one is traced.
     for _ in range(steps + 1):
-        start = time.perf_counter()
+        wall, cpu = time.perf_counter(), time.process_time()
         job.step()
-        times.append(time.perf_counter() - start)
+        times.append((time.perf_counter() - wall, time.process_time() - cpu))
     parameters = job.model.backbone.count_params()
     return {"parameters": parameters, "seconds": times[1:]}
 
@@ -84,19 +85,28 @@ def report_one(*settings):
 
 def row_of(rounds, reference, batch_size):
     """Summarize the rounds of a model relative to those of the reference."""
-    seconds = [statistics.median(x["seconds"]) for x in rounds]
+    wall, cpu = medians(rounds)
     row = {
         "parameters": rounds[0]["parameters"],
         "megabytes": max(x["megabytes"] for x in rounds),
-        "seconds": statistics.median(seconds),
-        "sequences/s": batch_size / statistics.median(seconds),
+        "seconds": statistics.median(wall),
+        "sequences/s": batch_size / statistics.median(wall),
     }
     if reference:
-        other = [statistics.median(x["seconds"]) for x in reference]
-        ratios = [x / y for x, y in zip(other, seconds, strict=True)]
+        ratios, cpu_ratios = (
+            [x / y for x, y in zip(other, own, strict=True)]
+            for other, own in zip(medians(reference), (wall, cpu), strict=True)
+        )
         row |= {"speedup": statistics.median(ratios)}
         row |= {"smallest": min(ratios), "largest": max(ratios)}
+        row |= {"cpu_ratio": statistics.median(cpu_ratios)}
     return row
+
+
+def medians(rounds):
+    """Return the median (wall, processor) seconds of each round, as two lists."""
+    parts = (map(statistics.median, zip(*x["seconds"], strict=True)) for x in rounds)
+    return [list(values) for values in zip(*parts, strict=True)]
 
 
 def main():
