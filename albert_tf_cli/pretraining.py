@@ -20,7 +20,7 @@ from albert_tf_cli.options import (
     output_option,
     training_option,
 )
-from albert_tf_cli.pretraining_data import MarkedLabels, Ngram
+from albert_tf_cli.pretraining_data import MarkedLabels, Ngram, Order
 from albert_tf_lite.errors import AlbertError
 
 _HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
@@ -34,6 +34,13 @@ def pretrain(
     data: Annotated[str, data_option("Directory of records from `pretrain-data`.")],
     output: Annotated[str, directory_option("Directory for the checkpoint.")],
     dev: Annotated[str | None, data_option("Records to evaluate on.")] = None,
+    order: Annotated[
+        Order | None,
+        data_option(
+            "Labels of pairs, instead of those of the records: sop (ALBERT), nsp "
+            "(BERT), three_way (StructBERT), none (RoBERTa)."
+        ),
+    ] = None,
     labelled: Annotated[
         str | None,
         data_option(
@@ -141,10 +148,10 @@ def pretrain(
     _start_backend(args)
     from albert_tf.pretraining.dataset import PretrainingRecords
 
-    parts: dict[str, Any] = {"train": PretrainingRecords(data)}
+    parts: dict[str, Any] = {"train": PretrainingRecords(data, order)}
     common.console.print(f"{len(parts['train']):,} sequences in {data}", soft_wrap=True)
     if dev:
-        parts["dev"] = PretrainingRecords(dev)
+        parts["dev"] = PretrainingRecords(dev, order)
     if labelled:
         from albert_tf.pretraining.labelled_records import LabelledRecords
 

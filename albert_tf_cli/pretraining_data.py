@@ -21,6 +21,7 @@ from albert_tf_lite.errors import AlbertError
 
 Engine = Literal["process", "ray"]
 Segmenter = Literal["jieba", "whitespace"]
+Order = Literal["sop", "nsp", "three_way", "none"]
 
 # Options of `pretrain`.
 Ngram = Annotated[int | None, mask_option("Maximum words masked together. Default: 3.")]
@@ -59,7 +60,7 @@ def pretrain_data(
     output: Annotated[str, directory_option("Directory for the records.")],
     sequence_length: Annotated[int, output_option("Tokens per sequence.")] = 512,
     order: Annotated[
-        Literal["sop", "nsp", "three_way", "none"],
+        Order,
         output_option(
             "Labels of pairs: sop (ALBERT), nsp (BERT), three_way (StructBERT), none "
             "(RoBERTa)."

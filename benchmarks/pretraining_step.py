@@ -31,8 +31,8 @@ MASKED = 0.15
 
 
 class Ours:
-    def __init__(self, size, tokens, positions, order):
-        backbone = albert_tf.models.AlbertBackbone(**zh.SIZES[size])
+    def __init__(self, sizes, tokens, positions, order):
+        backbone = albert_tf.models.AlbertBackbone(**sizes)
         self.model = albert_tf.models.AlbertPretrainer(backbone)
         x = {
             "token_ids": tokens,
@@ -50,11 +50,10 @@ class Ours:
 
 
 class Transformers:
-    def __init__(self, size, tokens, positions, order):
+    def __init__(self, sizes, tokens, positions, order):
         import torch
         import transformers
 
-        sizes = zh.SIZES[size]
         self.model = transformers.AlbertForPreTraining(
             transformers.AlbertConfig(
                 vocab_size=sizes["vocabulary_size"],
@@ -84,6 +83,16 @@ class Transformers:
         self.optimizer.step()
 
 
+def random_batch(sizes, batch_size, length):
+    """Return ids, the masked positions of each sequence, and sentence orders."""
+    generator = np.random.default_rng(1)
+    shape = (batch_size, length)
+    tokens = generator.integers(5, sizes["vocabulary_size"], shape, dtype="int32")
+    chosen = generator.permuted(np.tile(np.arange(length), (batch_size, 1)), axis=1)
+    positions = np.sort(chosen[:, : round(MASKED * length)], axis=1).astype("int32")
+    return tokens, positions, generator.integers(0, 2, batch_size, dtype="int32")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", default="albert_tiny_zh", choices=zh.SIZES)
@@ -93,20 +102,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     keras.utils.set_random_seed(1)
-    sizes, shape = zh.SIZES[arguments.size], (arguments.batch_size,)
-    shape += (arguments.sequence_length,)
-    generator = np.random.default_rng(1)
-    tokens = generator.integers(5, sizes["vocabulary_size"], shape, dtype="int32")
-    masked = round(MASKED * shape[1])
-    chosen = generator.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1)
-    positions = np.sort(chosen[:, :masked], axis=1).astype("int32")
-    order = generator.integers(0, 2, shape[0], dtype="int32")
+    sizes = zh.SIZES[arguments.size]
+    length = arguments.sequence_length
+    batch = random_batch(sizes, arguments.batch_size, length)
+    tokens, positions, _ = batch
     engines = {"albert-tf": Ours}
     if all(map(importlib.util.find_spec, ("torch", "transformers"))):
         engines["transformers"] = Transformers
 
     def rounds_of(engine):
-        model = engine(arguments.size, tokens, positions, order)
+        model = engine(sizes, *batch)
         return lambda: [model.step() for _ in range(arguments.steps)]
 
     jobs = {name: rounds_of(engine) for name, engine in engines.items()}
@@ -116,7 +121,7 @@ def main():
     # The head maps to the embedding width, then to the vocabulary.
     head = sizes["embedding_dim"] * (sizes["hidden_dim"] + sizes["vocabulary_size"])
     work = 3 * (
-        forward_gflop(sizes, tokens.size, shape[1]) + 2 * shape[0] * masked * head / 1e9
+        forward_gflop(sizes, tokens.size, length) + 2 * positions.size * head / 1e9
     )
     for row in rows.values():
         row["tokens/s"] = arguments.steps * tokens.size / row["seconds"]

@@ -149,8 +149,10 @@ def test_an_example_runs(module, name, code, files):
     code = code.replace('"albert_tiny_zh"', f'"{MICRO}"')
     if '"my_model"' in code:
         free_name("classifier").save_to_preset("my_model")
-    if 'Records("records")' in code:
-        settings = albert_tf.pretraining.PretrainingData(f"{MICRO}/vocab.txt", 32)
+    if 'Records("records"' in code:
+        settings = albert_tf.pretraining.PretrainingData(
+            f"{MICRO}/vocab.txt", sequence_length=32
+        )
         albert_tf.pretraining.make_pretraining_data("corpus/*.txt", "records", settings)
     if name == "read_spelling":
         pathlib.Path("train.tsv").write_text("我再家等你\t我在家等你\n", "utf-8")

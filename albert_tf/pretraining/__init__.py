@@ -12,7 +12,7 @@ from albert_tf.pretraining.make_records import make_pretraining_data
 from albert_tf.pretraining.network import build_network, read_weights, write_weights
 from albert_tf.pretraining.shards import PretrainingData
 from albert_tf.pretraining.tfrecords import convert_records
-from albert_tf.pretraining.training import pretrain
+from albert_tf.pretraining.training import evaluate_pretraining, pretrain
 
 __all__ = [
     "LabelledRecords",
@@ -22,6 +22,7 @@ __all__ = [
     "build_heads",
     "build_network",
     "convert_records",
+    "evaluate_pretraining",
     "make_labelled_data",
     "make_pretraining_data",
     "pretrain",

@@ -42,6 +42,7 @@ class Plan:
         seed: int.
         multiple: int. Sequences per batch are a multiple of it, for several hosts.
         weights: optional float array [sequences].
+        widths: ints, the padded lengths.
     """
 
     def __init__(
@@ -53,8 +54,9 @@ class Plan:
         seed: int = 0,
         multiple: int = 1,
         weights: np.ndarray | None = None,
+        widths: Iterable[int] = WIDTHS,
     ):
-        self.widths = [*(x for x in WIDTHS if x < longest), longest]
+        self.widths = [*(x for x in sorted(widths) if x < longest), longest]
         self.lengths, self.weights = lengths, weights
         self.seed = seed
         self.shapes = [
@@ -125,6 +127,7 @@ class PretrainingBatches:
             this one.
         training: bool. `False` for each sequence once, with the same segments and masks
             each time.
+        widths: ints, the padded lengths below that of the records.
 
     Returns:
         By index a dict of arrays [sequences, steps, ...], see `draw`, with the values
@@ -143,6 +146,7 @@ class PretrainingBatches:
         hosts: int = 1,
         host: int = 0,
         training: bool = True,
+        widths: Iterable[int] = WIDTHS,
     ):
         self.records, self.seed, self.steps = records, seed, steps
         self.schedule = schedule
@@ -158,6 +162,7 @@ class PretrainingBatches:
             steps_per_call,
             seed,
             math.lcm(hosts, devices),
+            widths=widths,
         )
         # TensorFlow takes batches of any length and size.
         self._trims = keras.backend.backend() == "tensorflow" and hosts == 1

@@ -23,9 +23,13 @@ class PretrainingRecords(Records):
 
     Args:
         path: string, a directory written by `albert-tf pretrain-data`.
+        order: optional string, another order of the segments than that of the
+            manifest, which is drawn when a batch is made: `"sop"`, `"nsp"`,
+            `"three_way"` or `"none"`.
 
     Attributes:
         manifest: dict, the manifest.
+        order: string, the order of the segments.
         shards: list of dicts of memory-mapped arrays, see `pretraining.records`.
         lengths, second_starts, documents: int arrays [sequences], those of all shards.
         shard: int array [sequences], the index of the shard of each sequence.
@@ -33,7 +37,8 @@ class PretrainingRecords(Records):
 
     Raises:
         FileNotFoundError: if there are no records, or a shard is missing.
-        AlbertError: if a shard is damaged, or the records are incomplete.
+        AlbertError: if a shard is damaged, the records are incomplete, or they cannot
+            be read in another order: they hold labels, or have one segment.
 
     Example:
     ```python
@@ -42,7 +47,7 @@ class PretrainingRecords(Records):
     ```
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike, order: str | None = None):
         super().__init__(path)
         if not self.manifest:
             raise FileNotFoundError(
@@ -61,6 +66,7 @@ class PretrainingRecords(Records):
         self.second_starts = self._joined("second_starts")
         self.documents = self._joined("documents")
         self.starts = self._starts("lengths")
+        self.order = self._checked(order)
 
     def __len__(self) -> int:
         """Return the number of sequences."""
@@ -74,10 +80,21 @@ class PretrainingRecords(Records):
         counts = [x[name].astype("int64") for x in self.shards]
         return np.concatenate([np.cumsum(x) - x for x in counts])
 
-    @property
-    def order(self) -> str:
-        """Name of the order of the segments in `ORDERS`."""
-        return self.manifest["settings"]["order"]
+    def _checked(self, order: str | None) -> str:
+        """Return the name of the order in `ORDERS`; raise if it cannot be drawn."""
+        own = self.manifest["settings"]["order"]
+        if order is None or order == own:
+            return own
+        if order not in ORDERS:
+            raise AlbertError(f"Unknown order {order!r}. Known: {list(ORDERS)}")
+        kind = "have one segment" if not ORDERS[own] else "hold labels"
+        if not ORDERS[own] or "labels" in self.shards[0]:
+            raise AlbertError(
+                f"The sequences of {self.folder} {kind} (order {own}) and cannot be "
+                f"read with order {order}. Make the records of the text with --order "
+                f"{order}."
+            )
+        return order
 
     @property
     def order_classes(self) -> int:

@@ -43,12 +43,15 @@ def build_network(backbone: AlbertBackbone, num_sop_classes: int = 2) -> keras.M
     return keras.Model({**backbone.input, "mask_positions": positions}, outputs)
 
 
-def write_weights(network: keras.Model, path: str | os.PathLike) -> None:
+def write_weights(
+    network: keras.Model, path: str | os.PathLike, dtype: str | None = None
+) -> None:
     """Write the weights of a network by their paths, and its sizes, to a `.npz` file.
 
     Args:
         network: an `AlbertPretrainer`, or the result of `build_network`.
         path: string, the file.
+        dtype: optional string, such as `"float16"` for a file of half the size.
 
     Example:
     ```python
@@ -58,6 +61,8 @@ def write_weights(network: keras.Model, path: str | os.PathLike) -> None:
     """
     config = json.dumps(backbone_of(network).get_config())
     arrays = {x.path: ops.convert_to_numpy(x) for x in network.weights}
+    if dtype is not None:
+        arrays = {name: array.astype(dtype) for name, array in arrays.items()}
     with complete_file(path) as temporary, open(temporary, "wb") as file:
         np.savez_compressed(file, config=config, **arrays)
 

@@ -5,7 +5,7 @@ import json
 import os
 import pathlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
@@ -13,6 +13,7 @@ import keras
 from albert_tf.files import BACKUP, write_json
 from albert_tf.layers import WholeWordMaskGenerator
 from albert_tf.pretraining.batches import (
+    WIDTHS,
     PretrainingBatches,
     evaluation_data,
     training_data,
@@ -51,6 +52,7 @@ def pretrain(
     learning_rate: float | None = None,
     warmup_share: float = 0.1,
     steps_per_call: int = 1,
+    padded_lengths: Sequence[int] = WIDTHS,
     hosts: int = 1,
     host: int = 0,
 ) -> dict[str, Any]:
@@ -87,6 +89,8 @@ def pretrain(
         warmup_share: float. Share of the steps in which that rate rises.
         steps_per_call: int. Steps that a call of the device trains, more for a small
             model on a GPU.
+        padded_lengths: ints. Sequences are padded to the next of these lengths, or to
+            that of the longest. XLA compiles a program for each.
         hosts, host: ints. Number of processes that train together, and the index of
             this one. They share `output`; the first writes there.
 
@@ -120,9 +124,19 @@ def pretrain(
     # The same layers, so that the state fits the network of any machine.
     network = keras.Model(model.input, model.output)
     batches = functools.partial(
-        PretrainingBatches, batch_tokens=batch_tokens, seed=seed, hosts=hosts, host=host
+        PretrainingBatches,
+        batch_tokens=batch_tokens,
+        seed=seed,
+        widths=padded_lengths,
+        hosts=hosts,
+        host=host,
     )
-    identity = {"batch_tokens": batch_tokens, "seed": seed, "hosts": hosts}
+    identity = {
+        "batch_tokens": batch_tokens,
+        "padded_lengths": [*padded_lengths],
+        "seed": seed,
+        "hosts": hosts,
+    }
     return train(
         PretrainingModel(network, masks),
         model.optimizer,
@@ -143,6 +157,45 @@ def pretrain(
     )
 
 
+def evaluate_pretraining(
+    model: keras.Model,
+    records: PretrainingRecords,
+    batch_tokens: int = 65_536,
+    masks: WholeWordMaskGenerator | None = None,
+    seed: int = 0,
+) -> dict[str, float]:
+    """Score masked words and the order of segments on records, each sequence once.
+
+    With `PretrainingRecords(path, order="nsp")` a model of sentence order is scored on
+    BERT's next-sentence prediction, and the other way round.
+
+    Args:
+        model: an `AlbertPretrainer`, or the result of `build_network`.
+        records, batch_tokens, masks, seed: as for `pretrain`.
+
+    Returns:
+        A dict: `mlm_logits_loss`, `mlm_logits_accuracy` and the same of `sop_logits`.
+
+    Raises:
+        AlbertError: if the records do not fit the model.
+
+    Example:
+    ```python
+    records = albert_tf.pretraining.PretrainingRecords("records", order="nsp")
+    pretrainer = albert_tf.models.AlbertPretrainer.from_checkpoint("albert_micro_zh")
+    albert_tf.pretraining.evaluate_pretraining(pretrainer, records)
+    ```
+    """
+    check_fits(model, records)
+    if masks is None and not records.is_masked:
+        masks = records.masks()
+    step = PretrainingModel(keras.Model(model.input, model.output), masks)
+    step.compile()
+    batches = PretrainingBatches(records, batch_tokens, seed, training=False)
+    found = step.evaluate(evaluation_data(batches), return_dict=True, verbose=0)
+    return {name: float(found[name]) for name in step.means}
+
+
 def model_identity(
     model: keras.Model,
     records: PretrainingRecords,
@@ -155,6 +208,7 @@ def model_identity(
         "masks": masks and masks.get_config(),
         # The names contain a hash of the text.
         "records": {x["name"]: x["sequences"] for x in records.manifest["shards"]},
+        "order": records.order,
     }
 
 

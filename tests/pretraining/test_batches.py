@@ -18,7 +18,9 @@ def made(tmp_path_factory):
     base = tmp_path_factory.mktemp("made")
     folders = {x: write(base / x, 60, 3, order=x) for x in ORDERS}
     folders["masked"] = write(base / "masked", 60, 3, masked=True)
-    return {name: PretrainingRecords(folder) for name, folder in folders.items()}
+    made = {name: PretrainingRecords(folder) for name, folder in folders.items()}
+    # Made for sentence order.
+    return made | {"nsp": PretrainingRecords(folders["sop"], order="nsp")}
 
 
 def sequence(records, row):
@@ -57,6 +59,19 @@ def test_segments_follow_the_label(made, order):
             assert found == ((first, second) if kind == "next" else (second, first))
         starts = batch["word_starts"][row]
         assert starts.sum() == end - 2 - bool(second) and not starts[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "message"),
+    [
+        ("none", "sop", "have one segment .order none. .* read with order sop. Make"),
+        ("masked", "nsp", "hold labels .order sop. and cannot be read with order nsp"),
+        ("sop", "SOP", "Unknown order 'SOP'. Known: .'sop', 'nsp'"),
+    ],
+)
+def test_an_order_that_cannot_be_drawn_is_refused(made, name, order, message):
+    with pytest.raises(ValueError, match=message):
+        PretrainingRecords(made[name].folder, order)
 
 
 def test_words_follow_their_tokens(made):
@@ -102,6 +117,7 @@ def test_an_epoch_has_each_sequence_once_in_random_order():
         trimmed = sum(lengths[x].max(-1).sum() * x.shape[1] for _, x in calls)
         assert trimmed < 1.12 * lengths[rows].sum()
     assert not np.array_equal(epochs[0][0][1], epochs[1][0][1])
+    assert {x for x, _ in Plan(lengths, 200, 2048, widths=()).epoch(0)} == {200}
     again = Plan(lengths, 200, 2048, steps_per_call=2, seed=1)
     assert np.array_equal(again[7][1], plan[7][1])
     assert not np.array_equal(Plan(lengths, 200, 2048, 2, seed=2)[0][1], plan[0][1])

@@ -14,7 +14,7 @@ import pytest
 from made_records import LENGTH, model, write
 from scipy.special import log_softmax
 
-from albert_tf.pretraining import PretrainingRecords, pretrain
+from albert_tf.pretraining import PretrainingRecords, evaluate_pretraining, pretrain
 from albert_tf.pretraining.batches import PretrainingBatches
 from albert_tf.pretraining.model import PretrainingModel
 from albert_tf.pretraining.network import build_network, write_weights
@@ -251,9 +251,10 @@ def test_another_training_is_refused(data, trained):
         ({"seed": 1, "layers": 2}, "model.num_layers: 1, now 2; seed: 0, now 1"),
         ({"masks": records.masks(ngram=1)}, "masks.ngram: 3, now 1"),
         ({"settings": {"init": "a"}}, "init: none, now 'a'"),
+        ({"records": PretrainingRecords(data, "nsp")}, "order: 'sop', now 'nsp'"),
     ):
         with pytest.raises(ValueError, match=f"state of another training.*{differs}"):
-            start(records, trained[0], **changes)
+            start(**{"records": records, "out": trained[0], **changes})
         assert len(epochs_of(trained[0])) == 2
 
 
@@ -283,7 +284,11 @@ def test_the_loss_of_dev_is_that_of_numpy(data, tmp_path):
             loss = -np.take_along_axis(logs, label[..., None], -1)[..., 0]
             weights = (weights.T * batch["weights"]).T
             sums[head] = sums[head] + [(loss * weights).sum(), weights.sum()]
+    scores = evaluate_pretraining(pretrainer, dev, 8 * LENGTH, masks)
     for head, (loss, count) in sums.items():
         assert count > 20
+        assert scores[f"{head}_loss"] == pytest.approx(loss / count, rel=1e-4)
+        last = done["history"][f"val_{head}_accuracy"][-1]
+        assert scores[f"{head}_accuracy"] == pytest.approx(last)
         found = done["history"][f"val_{head}_loss"]
         assert found == pytest.approx([loss / count] * 2, rel=1e-4)
