@@ -86,16 +86,20 @@ class AttentionBlock(AlbertLayer):
         query, key, value = self._query_key_value(x)
         if output_length is not None:
             query, inputs = query[:, :, :output_length], inputs[:, :output_length]
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
-        scores = scores * self.head_dim**-0.5
-        if padding_mask is not None:
-            scores = scores + ops.expand_dims(self._blocked(padding_mask), (1, 2))
-        if attention_mask is not None:
-            blocked = self._blocked(attention_mask[:, :output_length])
-            scores = scores + ops.expand_dims(blocked, 1)
-        probabilities = ops.softmax(scores, axis=-1)
-        dropped = self.attention_dropout(probabilities, training=training)
-        x = ops.transpose(ops.matmul(dropped, value), (0, 2, 1, 3))
+        query = query * self.head_dim**-0.5
+        blocked = self._blocked(padding_mask, attention_mask, output_length)
+        if self._keeps_scores(training, return_attention_scores):
+            scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+            scores = scores if blocked is None else scores + blocked
+            probabilities = ops.softmax(scores, axis=-1)
+            dropped = self.attention_dropout(probabilities, training=training)
+            x = ops.matmul(dropped, value)
+        else:
+            # TensorFlow is not installed beside other backends.
+            from albert_tf.layers.attend import attend
+
+            x = attend(query, key, value, blocked)
+        x = ops.transpose(x, (0, 2, 1, 3))
         x = self.output_dense(ops.reshape(x, (-1, inputs.shape[-1])))
         x = self.hidden_dropout(x, training=training)
         x = inputs + ops.reshape(x, ops.shape(inputs))
@@ -109,6 +113,20 @@ class AttentionBlock(AlbertLayer):
         x = ops.reshape(x, (batch, time, 3, self.num_heads, self.head_dim))
         return ops.unstack(ops.transpose(x, (2, 0, 3, 1, 4)), 3)
 
-    def _blocked(self, mask):
-        """Return the summand of a mask to the scores."""
-        return (1.0 - ops.cast(mask, self.compute_dtype)) * MASKED_SCORE
+    def _blocked(self, padding_mask, attention_mask, output_length):
+        """Return the sum of masks [batch, 1, 1 or queries, time] to the scores."""
+        masks = []
+        if padding_mask is not None:
+            masks.append(ops.expand_dims(padding_mask, (1, 2)))
+        if attention_mask is not None:
+            masks.append(ops.expand_dims(attention_mask[:, :output_length], 1))
+        masks = [1.0 - ops.cast(x, self.compute_dtype) for x in masks]
+        return sum(x * MASKED_SCORE for x in masks) if masks else None
+
+    def _keeps_scores(self, training, are_returned):
+        """Return whether the scores of all examples are computed at once, and kept."""
+        if not training or are_returned or self.attention_dropout.rate:
+            return True
+        if keras.backend.backend() != "tensorflow":
+            return True
+        return any(x.startswith("gpu") for x in keras.distribution.list_devices())

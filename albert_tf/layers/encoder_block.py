@@ -95,16 +95,18 @@ class EncoderBlock(AlbertLayer):
         return_attention_scores: bool = False,
         output_length: int | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        x, scores = self.attention(
+        x = self.attention(
             inputs,
             padding_mask,
             attention_mask,
             training=training,
-            return_attention_scores=True,
+            return_attention_scores=return_attention_scores,
             output_length=output_length,
         )
-        x = self.feed_forward(x, training=training)
-        return (x, scores) if return_attention_scores else x
+        if not return_attention_scores:
+            return self.feed_forward(x, training=training)
+        x, scores = x
+        return self.feed_forward(x, training=training), scores
 
     def compute_output_spec(
         self, inputs: keras.KerasTensor, *args: Any, **kwargs: Any

@@ -21,13 +21,13 @@ def fused_gelu(x: tf.Tensor) -> tf.Tensor:
 
 @tf.function(jit_compile=True, reduce_retracing=True)
 def _gelu(x):
-    wide = tf.cast(x, _wide(x))
+    wide = tf.cast(x, wide_type(x.dtype))
     return tf.cast(wide * _gate(wide), x.dtype)
 
 
 @tf.function(jit_compile=True, reduce_retracing=True)
 def _gradient(x, upstream):
-    wide = tf.cast(x, _wide(x))
+    wide = tf.cast(x, wide_type(x.dtype))
     gate = _gate(wide)
     slope = gate * (1 - gate) * (_LINEAR + 3 * _CUBIC * wide * wide)
     return tf.cast(tf.cast(upstream, wide.dtype) * (gate + wide * slope), x.dtype)
@@ -37,5 +37,6 @@ def _gate(x):
     return tf.sigmoid(x * (_LINEAR + _CUBIC * x * x))
 
 
-def _wide(x):
-    return tf.float64 if x.dtype == tf.float64 else tf.float32
+def wide_type(dtype: tf.DType) -> tf.DType:
+    """Return the type for sums of values of a type."""
+    return tf.float64 if dtype == tf.float64 else tf.float32

@@ -1,11 +1,12 @@
-"""The encoder block against NumPy: masks and shared halves."""
+"""The encoder block against NumPy, and the attention of long texts."""
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from numpy_reference import assert_close, encoder_block, randomize
 
-from albert_tf.layers import EncoderBlock
+from albert_tf.layers import AttentionBlock, EncoderBlock, attend
 
 BATCH, TIME, HIDDEN, HEADS, INNER = 3, 17, 48, 4, 96
 
@@ -40,7 +41,42 @@ def test_block_matches_numpy_with_any_mask(normalize_first, activation):
         y, scores = block(X, **masks, return_attention_scores=True)
         assert_close(scores, expected_scores)
         assert_close(y, expected)
+        assert_close(block(X, **masks, training=True), expected)
     y, scores = block(keras.Input((TIME, HIDDEN)), return_attention_scores=True)
     assert (y.shape[1:], scores.shape[1:]) == ((TIME, HIDDEN), (HEADS, TIME, TIME))
     with pytest.raises(ValueError, match="multiple of `num_heads`.*48, num_heads=5"):
         EncoderBlock(INNER, 5).build((None, None, HIDDEN))
+
+
+@pytest.mark.traced
+@pytest.mark.parametrize(
+    "dtype, rounding", [("float64", 1e-12), ("float32", 1e-5), ("bfloat16", 0.05)]
+)
+def test_long_texts_have_the_values_and_gradients_of_all_scores(
+    monkeypatch, dtype, rounding
+):
+    monkeypatch.setattr(attend, "LONG", TIME)
+    block = AttentionBlock(HEADS, dtype=dtype)
+    block.build((None, None, HIDDEN))
+    randomize(block)
+    pairs = np.random.default_rng(2).random((BATCH, TIME, TIME)) < 0.6
+    weights = keras.random.normal((BATCH, 5, HIDDEN), seed=3, dtype="float64")
+
+    def trained(by_example, masks):
+        x = tf.cast(X, dtype)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            options = {"output_length": 5, "return_attention_scores": not by_example}
+            y = block(x, **masks, **options, training=True)
+            y = y if by_example else y[0]
+            loss = tf.reduce_sum(tf.cast(y, "float64") * weights)
+        return [y, *tape.gradient(loss, [x, *block.trainable_variables])]
+
+    for masks in ({"padding_mask": PADDING_MASK, "attention_mask": pairs}, {}):
+        expected = trained(False, masks)
+        for found in (trained(True, masks), tf.function(trained)(True, masks)):
+            for value, right in zip(found, expected, strict=True):
+                value, right = (np.array(tf.cast(x, "float64")) for x in (value, right))
+                np.testing.assert_allclose(
+                    value, right, rtol=rounding, atol=rounding * abs(right).max()
+                )
