@@ -317,7 +317,10 @@ def _write(context, args, model, task, data, metrics):
     # An export uses the card of the same weights only.
     metrics["card"] = {preset_digest(folder): card}
     write_json(folder / "metrics.json", metrics)
-    plot_history(metrics["history"], ("loss", args.monitor), folder / "history.png")
+    plot_history(
+        *(metrics["history"], ("loss", args.monitor), folder / "history.png"),
+        start=metrics.get("start"),
+    )
     # For answers without TensorFlow, where the package and the task allow it.
     with contextlib.suppress(ImportError, AlbertError):
         onnx(model, folder / NETWORK, preset=folder)
@@ -330,10 +333,19 @@ def _write(context, args, model, task, data, metrics):
         if name in metrics
     ]
     common.console.print(
-        f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
+        f"{_outcome(metrics)}, {metrics['seconds']} s. "
         f"{', '.join(best)}. Model, README.md and metrics.json are in {args.output}",
         soft_wrap=True,
     )
+
+
+def _outcome(metrics):
+    if metrics["best_epoch"] == 0:
+        return (
+            "Best epoch 0, before training: training did not improve on the "
+            "checkpoint; its weights are kept"
+        )
+    return f"Best epoch {metrics['best_epoch']}"
 
 
 def _card(args, task, data, metrics):
@@ -342,8 +354,11 @@ def _card(args, task, data, metrics):
 
     files = {name: getattr(args, name) for name in data}
     files["dev"] = files["dev"] or f"{args.train} (10%)"
+    start = args.checkpoint or f"{args.config} (random weights)"
+    if metrics["best_epoch"] == 0:
+        start += " (unchanged, because training did not improve on it)"
     return {
-        "start": args.checkpoint or f"{args.config} (random weights)",
+        "start": start,
         "data": {
             name: (files[name], len(part), metrics.get(name, {}))
             for name, part in data.items()

@@ -64,6 +64,8 @@ class AlbertTask(_Presets):
             tasks with one target per token.
         pairs: bool. An example is a pair of texts; `fit` sets it.
         labels: optional list, the classes of an example or its parts.
+        starts_trained: bool. All weights are those of a checkpoint, with heads of the same
+            labels.
         reads_windows: bool. A text may be several rows, so datasets of texts are read
             into memory to predict them, and refused for training.
     """
@@ -80,6 +82,7 @@ class AlbertTask(_Presets):
     exported_output: str | None = None
     pairs = False
     labels: list | None = None
+    starts_trained = False
     reads_windows = False
     ignored_class: int | None = None
     _auto_optimizer: AutoOptimizer | None = None
@@ -128,6 +131,10 @@ class AlbertTask(_Presets):
         pairs = is_pair(x)
         self.pairs = self.pairs if pairs is None else pairs
         return x, y
+
+    def is_trained_for(self, x: Any, y: Any) -> bool:
+        """Return whether the model, before training, is one for such labels."""
+        return self.starts_trained
 
     def targets(self, x: Texts, y: Any, packed: PackedTexts | None = None) -> Any:
         """Return what the loss compares the outputs of `packed` with.
@@ -328,7 +335,8 @@ class AlbertTask(_Presets):
         """
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         # The batches of `fit`, which Keras evaluates after an epoch, are ready.
-        if not (self._is_in_fit and is_pair(x) is None):
+        is_dataset = isinstance(x, tf.data.Dataset)
+        if not (self._is_in_fit and is_dataset and is_pair(x) is None):
             x = datasets.keras_data(self, x, y, sample_weight, **options, fixed=True)
         with datasets.without_expected_warnings(x):
             return super().evaluate(
