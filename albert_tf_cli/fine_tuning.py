@@ -160,7 +160,7 @@ def finetune(
     if args.class_weight is None:
         _warn_of_rare_class(task.class_counts(data["train"]), model)
     _warn_of_dev(data["dev"], task.class_counts(data["dev"]))
-    args.epochs, args.batch_size = _defaults(args, len(data["train"]))
+    args.epochs, args.batch_size = _defaults(args, model, len(data["train"]))
     metrics = _train(context, args, model, task, data)
     _write(context, args, model, task, data, metrics)
 
@@ -253,13 +253,23 @@ def _monitor(args, model, task, data):
     return args.monitor
 
 
-def _defaults(args, examples):
+def _defaults(args, model, examples):
     """Return the number of epochs and the batch size for a number of examples."""
     from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
 
     epochs = args.epochs or fine_tuning_epochs(examples)
     batch_size = args.batch_size or fine_tuning_batch_size(examples)
-    common.console.print(f"Epochs: {epochs}, batch size: {batch_size}")
+    rate, usual = model.peak_learning_rate(examples), model.default_learning_rate
+    reason = ""
+    if args.learning_rate is None and rate < usual:
+        reason = (
+            f", lower than {usual:g} because the checkpoint has these labels already "
+            f"and there are only {examples:,} examples"
+        )
+    common.console.print(
+        f"Epochs: {epochs}, batch size: {batch_size}, learning rate: {rate:g}{reason}",
+        soft_wrap=True,
+    )
     return epochs, batch_size
 
 

@@ -250,7 +250,9 @@ def _has_same_labels(model: Any, checkpoint: Checkpoint) -> bool:
         config, numbers = checkpoint.head_config(head), checkpoint.num_classes(head)
         for field in {"labels", "tags"} & config.keys():
             # The numbers are the names of classes without any.
-            names = (x or range(numbers) for x in (config[field], getattr(model, field)))
+            names = (
+                x or range(numbers) for x in (config[field], getattr(model, field))
+            )
             if len({tuple(sorted(map(str, row))) for row in names}) > 1:
                 return False
     return type(model).has_heads_in(checkpoint)

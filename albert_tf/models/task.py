@@ -210,6 +210,7 @@ class AlbertTask(_Presets):
     compile_from_config = compiling.compile_from_config
     make_train_function = compiling.make_train_function
     default_learning_rate: Any = property(compiling.default_learning_rate)
+    peak_learning_rate = compiling.peak_learning_rate
     default_loss = compiling.default_loss
     default_metrics = compiling.default_metrics
 
@@ -279,6 +280,7 @@ class AlbertTask(_Presets):
         validation_data = datasets.validation_batches(
             self, validation_data, size, max_tokens
         )
+        examples = None
         if datasets.takes_texts(self, x) or not isinstance(x, tf.data.Dataset):
             examples = count_examples(x)
             epochs = epochs or fine_tuning_epochs(examples)
@@ -291,7 +293,8 @@ class AlbertTask(_Presets):
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
         epochs = epochs or 1
         if self._auto_optimizer:
-            self._auto_optimizer.schedule(self, steps, epochs, initial_epoch)
+            rate = self.peak_learning_rate(examples)
+            self._auto_optimizer.schedule(self, steps, epochs, initial_epoch, rate)
         self._is_in_fit = True
         try:
             with datasets.without_expected_warnings(x):
