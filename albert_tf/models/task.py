@@ -64,8 +64,8 @@ class AlbertTask(_Presets):
             tasks with one target per token.
         pairs: bool. An example is a pair of texts; `fit` sets it.
         labels: optional list, the classes of an example or its parts.
-        starts_trained: bool. All weights are those of a checkpoint, with heads of the same
-            labels.
+        starts_trained: bool. All weights are those of a checkpoint, with heads of the
+            same labels.
         reads_windows: bool. A text may be several rows, so datasets of texts are read
             into memory to predict them, and refused for training.
     """

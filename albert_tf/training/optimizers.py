@@ -209,8 +209,11 @@ def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> 
 
 
 def lower_learning_rate(rate: float, examples: int) -> float:
-    """Return a learning rate for few examples of labels that a model has learned."""
-    return rate / 10 if examples < 1_500 else rate
+    """Return a learning rate for examples of labels that a model has learned.
+
+    It is a tenth for fewer than 800, of which a model would learn the mistakes.
+    """
+    return rate / 10 if examples < 800 else rate
 
 
 def fine_tuning_epochs(examples: int) -> int:

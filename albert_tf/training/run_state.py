@@ -101,7 +101,8 @@ class TrainingState(keras.callbacks.Callback):
     saving leaves a complete state, a training that diverges is stopped, and `patience`
     counts the epochs before a restart. The best epoch has the largest `monitor`; with
     `None` only the last one is kept. `start` returns the scores before training, by
-    which the first weights compete as epoch 0. The first of equal epochs is the best.
+    which the first weights compete as epoch 0. Of equal scores, that of the lower loss
+    on dev is better, then the earlier one.
 
     The state is also saved every few minutes, and at Ctrl-C and SIGTERM, which end the
     training after the current step; a second Ctrl-C ends it at once. `step` counts the
@@ -161,11 +162,17 @@ class TrainingState(keras.callbacks.Callback):
     @property
     def best_epoch(self) -> int:
         """Best epoch so far, counted from 1; 0 is before training."""
-        values = self.history.get(self.monitor, [])
-        if not self.start:
-            return values.index(max(values)) + 1
-        values = [self.start[self.monitor], *values]
-        return values.index(max(values))
+        scores, losses = (
+            self.history.get(name, []) for name in (self.monitor, "val_loss")
+        )
+        first = 1
+        if self.start:
+            first = 0
+            scores = [self.start[self.monitor], *scores]
+            losses = [self.start["val_loss"], *losses]
+        # Accuracies on a few examples are often equal.
+        ranks = list(zip(scores, [-x for x in losses], strict=True))
+        return ranks.index(max(ranks)) + first
 
     @property
     def has_stopped(self) -> bool:
