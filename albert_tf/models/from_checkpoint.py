@@ -128,7 +128,9 @@ def from_preset(
         return cls.from_checkpoint(preset, **kwargs)
     # KerasHub reads the vocabulary after building the task.
     check_fits(model.preprocessor, model.backbone)
-    model.starts_trained = load_weights and not kwargs and _holds(preset, owner)
+    # Arguments may bring a new head, or other labels.
+    is_own = load_weights and not kwargs
+    model.starts_trained = is_own and _holds(str(preset), owner)
     return model
 
 
