@@ -73,10 +73,7 @@ def fine_tune(
             logs.update({f"val_{name}": x for name, x in scores(model).items()})
 
     def score_start() -> dict[str, float]:
-        named = dict(zip(("x", "y", "sample_weight"), dev, strict=False))
-        options = {"batch_size": batch_size, "verbose": 0, "return_dict": True}
-        found = model.evaluate(**named, **options)
-        logs = {f"val_{name}": x for name, x in found.items()}
+        logs = _evaluate(model, dev, batch_size)
         add_scores(0, logs)
         if verbose:
             shown = " - ".join(f"{name}: {x:.4f}" for name, x in logs.items())
@@ -117,6 +114,13 @@ def fine_tune(
         with complete_directory(output) as directory:
             model.save_to_preset(str(directory))
     return metrics
+
+
+def _evaluate(model, dev, batch_size):
+    """Return the metrics on dev with the names that `fit` gives them."""
+    data = dict(zip(("x", "y", "sample_weight"), dev, strict=False))
+    found = model.evaluate(**data, batch_size=batch_size, verbose=0, return_dict=True)
+    return {f"val_{name}": value for name, value in found.items()}
 
 
 def _with_averages(model, state, callbacks):
