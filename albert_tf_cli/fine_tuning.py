@@ -101,7 +101,7 @@ def finetune(
         float | None,
         training_option(
             "Peak learning rate. Default: that of the checkpoint, or by size: 1e-4 for "
-            "tiny (3e-4 from random weights), 3e-5 for base. A tenth for few examples "
+            "tiny (3e-4 from random weights), 3e-5 for base. Lower for few examples "
             "of labels that the checkpoint has."
         ),
     ] = None,

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -101,8 +102,8 @@ class TrainingState(keras.callbacks.Callback):
     saving leaves a complete state, a training that diverges is stopped, and `patience`
     counts the epochs before a restart. The best epoch has the largest `monitor`; with
     `None` only the last one is kept. `start` returns the scores before training, by
-    which the first weights compete as epoch 0. Of equal scores, that of the lower loss
-    on dev is better, then the earlier one.
+    which the first weights compete as epoch 0. It is the best if no score is better.
+    Of other equal scores, the one with the lower loss on dev is better.
 
     The state is also saved every few minutes, and at Ctrl-C and SIGTERM, which end the
     training after the current step; a second Ctrl-C ends it at once. `step` counts the
@@ -162,17 +163,13 @@ class TrainingState(keras.callbacks.Callback):
     @property
     def best_epoch(self) -> int:
         """Best epoch so far, counted from 1; 0 is before training."""
-        scores, losses = (
-            self.history.get(name, []) for name in (self.monitor, "val_loss")
-        )
-        first = 1
-        if self.start:
-            first = 0
-            scores = [self.start[self.monitor], *scores]
-            losses = [self.start["val_loss"], *losses]
+        scores = self.history.get(self.monitor, [])
+        if self.start and self.start[self.monitor] >= max(scores, default=-math.inf):
+            return 0
         # Accuracies on a few examples are often equal.
-        ranks = list(zip(scores, [-x for x in losses], strict=True))
-        return ranks.index(max(ranks)) + first
+        losses = [-loss for loss in self.history["val_loss"]]
+        ranks = list(zip(scores, losses, strict=True))
+        return ranks.index(max(ranks)) + 1
 
     @property
     def has_stopped(self) -> bool:

@@ -139,7 +139,8 @@ def test_few_examples_of_known_labels_have_a_lower_rate(tmp_path):
 
     usual = small_classifier().default_learning_rate
     classifier, rate = peak()
-    assert rate == pytest.approx(usual / 10)
+    assert rate == pytest.approx(usual * 7 / 4500)
+    assert peak(examples=450)[1] == pytest.approx(usual / 10)
     options = {"batch_size": 1, "epochs": 2, "callbacks": [rates := Rates()]}
     classifier.fit(TEXTS, LABELS, verbose=0, **options)
     assert max(rates.rates) == pytest.approx(rate, rel=1e-4)
