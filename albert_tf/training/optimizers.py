@@ -211,8 +211,8 @@ def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> 
 def lower_learning_rate(rate: float, examples: int) -> float:
     """Return a learning rate for examples of labels that a model has learned.
 
-    Below 800 it is in proportion to them, a tenth for 450. Otherwise a model would learn
-    their mistakes.
+    Below 800 it is in proportion to them, a tenth for 450. Otherwise a model would
+    learn their mistakes.
     """
     return rate * examples / 4_500 if examples < 800 else rate
 
