@@ -102,7 +102,8 @@ def finetune(
         float | None,
         training_option(
             "Peak learning rate. Default: that of the checkpoint, or by size: 1e-4 for "
-            "tiny (3e-4 from random weights), 3e-5 for base."
+            "tiny (3e-4 from random weights), 3e-5 for base. Lower for few examples "
+            "of labels that the checkpoint has."
         ),
     ] = None,
     patience: Annotated[
@@ -161,7 +162,7 @@ def finetune(
     if args.class_weight is None:
         _warn_of_rare_class(task.class_counts(data["train"]), model)
     _warn_of_dev(data["dev"], task.class_counts(data["dev"]))
-    args.epochs, args.batch_size = _defaults(args, len(data["train"]))
+    args.epochs, args.batch_size = _defaults(args, model, len(data["train"]))
     metrics = _train(context, args, model, task, data)
     _write(context, args, model, task, data, metrics)
 
@@ -255,13 +256,23 @@ def _monitor(args, model, task, data):
     return args.monitor
 
 
-def _defaults(args, examples):
+def _defaults(args, model, examples):
     """Return the number of epochs and the batch size for a number of examples."""
     from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
 
     epochs = args.epochs or fine_tuning_epochs(examples)
     batch_size = args.batch_size or fine_tuning_batch_size(examples)
-    common.console.print(f"Epochs: {epochs}, batch size: {batch_size}")
+    rate, usual = model.peak_learning_rate(examples), model.default_learning_rate
+    reason = ""
+    if args.learning_rate is None and rate < usual:
+        reason = (
+            f", lower than {usual:g} because the checkpoint has these labels already "
+            f"and there are only {examples:,} examples"
+        )
+    common.console.print(
+        f"Epochs: {epochs}, batch size: {batch_size}, learning rate: {rate:g}{reason}",
+        soft_wrap=True,
+    )
     return epochs, batch_size
 
 
@@ -319,7 +330,10 @@ def _write(context, args, model, task, data, metrics):
     # An export uses the card of the same weights only.
     metrics["card"] = {preset_digest(folder): card}
     write_json(folder / "metrics.json", metrics)
-    plot_history(metrics["history"], ("loss", args.monitor), folder / "history.png")
+    plot_history(
+        *(metrics["history"], ("loss", args.monitor), folder / "history.png"),
+        start=metrics.get("start"),
+    )
     # For answers without TensorFlow, where the package and the task allow it.
     with contextlib.suppress(ImportError, AlbertError):
         onnx(model, folder / NETWORK, preset=folder)
@@ -332,10 +346,19 @@ def _write(context, args, model, task, data, metrics):
         if name in metrics
     ]
     common.console.print(
-        f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
+        f"{_outcome(metrics)}, {metrics['seconds']} s. "
         f"{', '.join(best)}. Model, README.md and metrics.json are in {args.output}",
         soft_wrap=True,
     )
+
+
+def _outcome(metrics):
+    if metrics["best_epoch"] == 0:
+        return (
+            "Best epoch 0, before training: training did not improve on the "
+            "checkpoint; its weights are kept"
+        )
+    return f"Best epoch {metrics['best_epoch']}"
 
 
 def _card(args, task, data, metrics):
@@ -344,8 +367,11 @@ def _card(args, task, data, metrics):
 
     files = {name: getattr(args, name) for name in data}
     files["dev"] = files["dev"] or f"{args.train} (10%)"
+    start = args.checkpoint or f"{args.config} (random weights)"
+    if metrics["best_epoch"] == 0:
+        start += " (unchanged, because training did not improve on it)"
     return {
-        "start": args.checkpoint or f"{args.config} (random weights)",
+        "start": start,
         "data": {
             name: (files[name], len(part), metrics.get(name, {}))
             for name, part in data.items()

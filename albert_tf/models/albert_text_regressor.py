@@ -12,8 +12,11 @@ from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.pooling import default_pooling, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.texts import scores
+from albert_tf.preprocessing.texts import count_examples, scores, split_off
 from albert_tf_lite.answers import score_dicts
+
+# Examples whose scores are compared with those of the checkpoint's head.
+COMPARED = 256
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -110,6 +113,19 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
 
     def targets(self, x, y, packed=None):
         return scores(x, y)
+
+    def is_trained_for(self, x, y):
+        """Return whether the first scores are closer to `y` than their mean is.
+
+        Otherwise the head is for another range, though its correlation may be high.
+        """
+        if not super().is_trained_for(x, y) or isinstance(x, tf.data.Dataset):
+            return False
+        rows = count_examples(x)
+        if rows > COMPARED:
+            (x, y, _), _ = split_off(x, y, None, 1 - COMPARED / rows)
+        truth, found = self.targets(x, y), self.predict(x, verbose=0)
+        return float(np.mean((truth - np.ravel(found)) ** 2)) < float(np.var(truth))
 
     def prepare_fit(self, x, y):
         if y is not None and not np.any(self.output_dense.bias):

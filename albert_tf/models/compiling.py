@@ -7,9 +7,12 @@ from typing import Any
 
 import keras
 
-from albert_tf.training import fine_tuning_learning_rate
+from albert_tf.training import fine_tuning_learning_rate, lower_learning_rate
 from albert_tf.training.auto_optimizer import AutoOptimizer
 from albert_tf_lite.errors import AlbertError
+
+# Heads with a meaning that the names of their labels tell.
+_LABELLED = {"classifier", "token_classifier"}
 
 
 def compile(
@@ -33,7 +36,9 @@ def compile(
         metrics: `"auto"` for the metrics of the task.
         learning_rate: optional float, the peak for `optimizer="auto"`. By default
             that of the backbone's `fine_tuning`, else by its width: 1e-4 for tiny
-            and small, 3e-5 up to large, 1e-5 above, 5e-4 and 1e-3 below.
+            and small, 3e-5 up to large, 1e-5 above, 5e-4 and 1e-3 below. `fit`
+            lowers this default for few examples of labels that the head of the
+            checkpoint has, see `albert_tf.training.lower_learning_rate`.
         ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
             moving average of the weights, which `fit` ends with, as Keras'
             `use_ema`; 0.99 averages about 100 steps. To score the averages after
@@ -64,7 +69,9 @@ def compile(
         # A partial, because Keras would track the metrics in a dict of ours as
         # further ones.
         recompile = functools.partial(keras.Model.compile, task, loss=loss, **kwargs)
-        task._auto_optimizer = AutoOptimizer(recompile, **settings)
+        task._auto_optimizer = AutoOptimizer(
+            recompile, has_default_rate=learning_rate is None, **settings
+        )
         optimizer = task._auto_optimizer.build()
     elif given := [name for name, value in settings.items() if value is not None]:
         raise AlbertError(
@@ -108,6 +115,16 @@ def default_learning_rate(task: Any) -> float:
     """Return the peak learning rate of `optimizer="auto"`."""
     stored = task.backbone.fine_tuning.get("learning_rate")
     return stored or fine_tuning_learning_rate(task.backbone.hidden_dim)
+
+
+def peak_learning_rate(task: Any, examples: int | None) -> float:
+    """Return the peak learning rate of a `fit` of a number of examples, if known."""
+    optimizer = task._auto_optimizer
+    rate = optimizer.settings["learning_rate"]
+    is_labelled = not _LABELLED.isdisjoint(task.heads)
+    if examples and optimizer.has_default_rate and is_labelled and task.starts_trained:
+        return lower_learning_rate(rate, examples)
+    return rate
 
 
 def default_loss(task: Any) -> Any:

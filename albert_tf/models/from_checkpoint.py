@@ -141,6 +141,9 @@ def from_preset(
         return cls.from_checkpoint(preset, **kwargs)
     # KerasHub reads the vocabulary after building the task.
     check_fits(model.preprocessor, model.backbone)
+    # Arguments may bring a new head, or other labels.
+    is_own = load_weights and not kwargs
+    model.starts_trained = is_own and _holds(str(preset), owner)
     return model
 
 
@@ -170,6 +173,7 @@ def from_opened(
         backbone, tokenizer, sequence_length=sequence_length, **kwargs
     )
     checkpoint.load_into(model, new_heads)
+    model.starts_trained = not new_heads and _has_same_labels(model, checkpoint)
     return model
 
 
@@ -291,6 +295,20 @@ def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: Any) -> None:
         # The caller of `from_checkpoint`.
         stacklevel=5,
     )
+
+
+def _has_same_labels(model: Any, checkpoint: Checkpoint) -> bool:
+    """Return whether the heads of a model have their meaning in the checkpoint."""
+    for head in model.heads:
+        config, numbers = checkpoint.head_config(head), checkpoint.num_classes(head)
+        for field in {"labels", "tags"} & config.keys():
+            # The numbers are the names of classes without any.
+            names = (
+                x or range(numbers) for x in (config[field], getattr(model, field))
+            )
+            if len({tuple(sorted(map(str, row))) for row in names}) > 1:
+                return False
+    return type(model).has_heads_in(checkpoint)
 
 
 # === Presets and checkpoints by name ===

@@ -64,6 +64,8 @@ class AlbertTask(_Presets):
             tasks with one target per token.
         pairs: bool. An example is a pair of texts; `fit` sets it.
         labels: optional list, the classes of an example or its parts.
+        starts_trained: bool. All weights are those of a checkpoint, with heads of the
+            same labels.
         reads_windows: bool. A text may be several rows, so datasets of texts are read
             into memory to predict them, and refused for training.
     """
@@ -80,6 +82,7 @@ class AlbertTask(_Presets):
     exported_output: str | None = None
     pairs = False
     labels: list | None = None
+    starts_trained = False
     reads_windows = False
     ignored_class: int | None = None
     _auto_optimizer: AutoOptimizer | None = None
@@ -128,6 +131,10 @@ class AlbertTask(_Presets):
         pairs = is_pair(x)
         self.pairs = self.pairs if pairs is None else pairs
         return x, y
+
+    def is_trained_for(self, x: Any, y: Any) -> bool:
+        """Return whether the model, before training, is one for such labels."""
+        return self.starts_trained
 
     def targets(self, x: Texts, y: Any, packed: PackedTexts | None = None) -> Any:
         """Return what the loss compares the outputs of `packed` with.
@@ -203,6 +210,7 @@ class AlbertTask(_Presets):
     compile_from_config = compiling.compile_from_config
     make_train_function = compiling.make_train_function
     default_learning_rate: Any = property(compiling.default_learning_rate)
+    peak_learning_rate = compiling.peak_learning_rate
     default_loss = compiling.default_loss
     default_metrics = compiling.default_metrics
 
@@ -272,6 +280,7 @@ class AlbertTask(_Presets):
         validation_data = datasets.validation_batches(
             self, validation_data, size, max_tokens
         )
+        examples = None
         if datasets.takes_texts(self, x) or not isinstance(x, tf.data.Dataset):
             examples = count_examples(x)
             epochs = epochs or fine_tuning_epochs(examples)
@@ -284,7 +293,8 @@ class AlbertTask(_Presets):
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
         epochs = epochs or 1
         if self._auto_optimizer:
-            self._auto_optimizer.schedule(self, steps, epochs, initial_epoch)
+            rate = self.peak_learning_rate(examples)
+            self._auto_optimizer.schedule(self, steps, epochs, initial_epoch, rate)
         self._is_in_fit = True
         try:
             with datasets.without_expected_warnings(x):
@@ -328,7 +338,8 @@ class AlbertTask(_Presets):
         """
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         # The batches of `fit`, which Keras evaluates after an epoch, are ready.
-        if not (self._is_in_fit and is_pair(x) is None):
+        is_dataset = isinstance(x, tf.data.Dataset)
+        if not (self._is_in_fit and is_dataset and is_pair(x) is None):
             x = datasets.keras_data(self, x, y, sample_weight, **options, fixed=True)
         with datasets.without_expected_warnings(x):
             return super().evaluate(

@@ -7,6 +7,7 @@ from albert_tf.training.optimizers import (
     fine_tuning_batch_size,
     fine_tuning_epochs,
     fine_tuning_learning_rate,
+    lower_learning_rate,
     scheduled_optimizer,
 )
 
@@ -18,5 +19,6 @@ __all__ = [
     "fine_tuning_batch_size",
     "fine_tuning_epochs",
     "fine_tuning_learning_rate",
+    "lower_learning_rate",
     "scheduled_optimizer",
 ]

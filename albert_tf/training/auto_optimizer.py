@@ -21,17 +21,27 @@ class AutoOptimizer:
 
     Args:
         recompile: function of `optimizer=` that compiles the model again.
+        has_default_rate: bool. The rate was not given, and each `fit` may choose one.
         **settings: arguments of `scheduled_optimizer`, which `compile` stores.
     """
 
-    def __init__(self, recompile: Callable[..., None], **settings: Any):
+    def __init__(
+        self,
+        recompile: Callable[..., None],
+        has_default_rate: bool = False,
+        **settings: Any,
+    ):
         self.settings = settings
+        self.has_default_rate = has_default_rate
         self._recompile = recompile
-        self._steps: int | None = None
+        self._built: tuple[int, float] | None = None
 
-    def build(self, steps: int | None = None) -> keras.optimizers.Optimizer:
+    def build(
+        self, steps: int | None = None, **settings: Any
+    ) -> keras.optimizers.Optimizer:
         """Return the optimizer for a number of steps, by default of constant rate."""
-        return scheduled_optimizer("adamw", total_steps=steps, **self.settings)
+        settings = {**self.settings, **settings}
+        return scheduled_optimizer("adamw", total_steps=steps, **settings)
 
     def check_weights(self, variables: list[keras.Variable]) -> None:
         """Raise if weights have 16 bits."""
@@ -59,21 +69,24 @@ class AutoOptimizer:
         steps_per_epoch: int,
         epochs: int,
         initial_epoch: int = 0,
+        learning_rate: float | None = None,
     ) -> None:
         """Set the schedule of a model for the steps of one `fit`.
 
         The rate is constant if `steps_per_epoch` is 0, unknown. `epochs` include those
-        before `initial_epoch`, where a resumed `fit` starts.
+        before `initial_epoch`, where a resumed `fit` starts. `learning_rate` is the
+        peak of this `fit`, by default that of the settings.
         """
         # Keras' schedules count batches, even if several are one update.
         steps = steps_per_epoch * epochs
-        if steps == self._steps:
+        rate = learning_rate or self.settings["learning_rate"]
+        if (steps, rate) == self._built:
             # Reset without tracing the training step again.
             for variable in model.optimizer.variables:
                 variable.assign(keras.ops.zeros_like(variable))
         else:
-            self._recompile(optimizer=self.build(steps))
-            self._steps = steps
+            self._recompile(optimizer=self.build(steps, learning_rate=rate))
+            self._built = steps, rate
         optimizer = model.optimizer
         # The first variable counts batches; `iterations` are updates.
         optimizer.variables[0].assign(steps_per_epoch * initial_epoch)

@@ -49,8 +49,10 @@ def fine_tune(
     `class_weight` is as for `fit`; `settings` must identify it.
 
     The best epoch, counted from 1, has the largest `maximise`, a metric of the model or
-    one of the `scores` that a function computes on `dev`. `tune` sets attributes chosen
-    on `dev`, such as thresholds, before `scores` and before the model is written.
+    one of the `scores` that a function computes on `dev`. If the head of the model is
+    trained already, its state before training competes as epoch 0, with scores in
+    `start` of the result. `tune` sets attributes chosen on `dev`, such as thresholds,
+    before `scores` and before the model is written.
     """
     output = pathlib.Path(output)
     backup = output / BACKUP
@@ -70,9 +72,21 @@ def fine_tune(
         if scores:
             logs.update({f"val_{name}": x for name, x in scores(model).items()})
 
+    def score_start() -> dict[str, float]:
+        logs = _evaluate(model, dev, batch_size)
+        add_scores(0, logs)
+        if verbose:
+            shown = " - ".join(f"{name}: {x:.4f}" for name, x in logs.items())
+            print(f"Epoch 0, before training - {shown}")
+        return logs
+
     with hold_state(backup, identity):
         state = TrainingState(
-            backup, monitor=f"val_{maximise}", patience=patience, progress=progress
+            backup,
+            monitor=f"val_{maximise}",
+            patience=patience,
+            progress=progress,
+            start=score_start if model.is_trained_for(*train) else None,
         )
         evaluation = keras.callbacks.LambdaCallback(on_epoch_end=add_scores)
         callbacks = _with_averages(model, state, [evaluation, state, *callbacks])
@@ -100,6 +114,13 @@ def fine_tune(
         with complete_directory(output) as directory:
             model.save_to_preset(str(directory))
     return metrics
+
+
+def _evaluate(model, dev, batch_size):
+    """Return the metrics on dev with the names that `fit` gives them."""
+    data = dict(zip(("x", "y", "sample_weight"), dev, strict=False))
+    found = model.evaluate(**data, batch_size=batch_size, verbose=0, return_dict=True)
+    return {f"val_{name}": value for name, value in found.items()}
 
 
 def _with_averages(model, state, callbacks):
@@ -133,13 +154,19 @@ def _frozen(model, freeze):
 def _metrics(state):
     """Return the best epoch, its scores on dev, the seconds and the history."""
     best = state.best_epoch
+    scores = {name: values[best - 1] for name, values in state.history.items()}
+    start, dev = (
+        {
+            name.removeprefix("val_"): value
+            for name, value in values.items()
+            if name.startswith("val_")
+        }
+        for values in (state.start, scores if best else state.start)
+    )
     return {
         "best_epoch": best,
-        "dev": {
-            name.removeprefix("val_"): values[best - 1]
-            for name, values in state.history.items()
-            if name.startswith("val_")
-        },
+        "dev": dev,
+        **({"start": start} if start else {}),
         "seconds": state.seconds,
         "history": state.history,
     }

@@ -208,6 +208,15 @@ def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> 
     return next(rates[random_weights] for w, *rates in _RATES if hidden_dim <= w)
 
 
+def lower_learning_rate(rate: float, examples: int) -> float:
+    """Return a learning rate for examples of labels that a model has learned.
+
+    Below 800 it is in proportion to them, a tenth for 450. Otherwise a model would
+    learn their mistakes.
+    """
+    return rate * examples / 4_500 if examples < 800 else rate
+
+
 def fine_tuning_epochs(examples: int) -> int:
     """Return a number of epochs by that of the training examples: 3 to 30."""
     return min(max(round(4_500 / max(examples, 1)), 3), 30)

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -100,7 +101,9 @@ class TrainingState(keras.callbacks.Callback):
     Unlike with Keras' `BackupAndRestore` and `EarlyStopping`, a process killed while
     saving leaves a complete state, a training that diverges is stopped, and `patience`
     counts the epochs before a restart. The best epoch has the largest `monitor`; with
-    `None` only the last one is kept.
+    `None` only the last one is kept. `start` returns the scores before training, by
+    which the first weights compete as epoch 0. It is the best if no score is better.
+    Of other equal scores, the one with the lower loss on dev is better.
 
     The state is also saved every few minutes, and at Ctrl-C and SIGTERM, which end the
     training after the current step; a second Ctrl-C ends it at once. `step` counts the
@@ -119,9 +122,11 @@ class TrainingState(keras.callbacks.Callback):
         interval: int = 0,
         progress: Callable[[int, int], Any] | None = None,
         scale: int = 1,
+        start: Callable[[], dict[str, float]] | None = None,
     ):
         super().__init__()
         self._scale = scale
+        self._score_start = start
         self.monitor: Any = monitor
         self.patience = patience
         self._directory = directory
@@ -132,6 +137,8 @@ class TrainingState(keras.callbacks.Callback):
         exists = self._file.exists()
         saved = json.loads(self._file.read_text("utf-8")) if exists else {}
         self.history: dict[str, list] = saved.get("history", {})
+        # The scores of epoch 0, empty if it does not compete.
+        self.start: dict[str, float] = saved.get("start", {})
         self.step: int = saved.get("step", 0)
         self._seeds, self._metrics = saved.get("seeds", []), saved.get("metrics", [])
         self._start = time.perf_counter() - saved.get("seconds", 0.0)
@@ -155,9 +162,14 @@ class TrainingState(keras.callbacks.Callback):
 
     @property
     def best_epoch(self) -> int:
-        """Best epoch so far, counted from 1."""
-        values = self.history[self.monitor]
-        return values.index(max(values)) + 1
+        """Best epoch so far, counted from 1; 0 is before training."""
+        scores = self.history.get(self.monitor, [])
+        if self.start and self.start[self.monitor] >= max(scores, default=-math.inf):
+            return 0
+        # Accuracies on a few examples are often equal.
+        losses = [-loss for loss in self.history["val_loss"]]
+        ranks = list(zip(scores, losses, strict=True))
+        return ranks.index(max(ranks)) + 1
 
     @property
     def has_stopped(self) -> bool:
@@ -182,6 +194,11 @@ class TrainingState(keras.callbacks.Callback):
     def on_train_begin(self, logs: Any = None) -> None:
         self._interval = self.step + self.params["steps"]
         self.load(self.model)
+        if self._score_start and not (self.epochs or self.step):
+            scores = self._score_start()
+            self.start = {name: float(value) for name, value in scores.items()}
+            self._check_space()
+            self._write_weights(self.weights(0))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         # Before an hour of training is lost.
@@ -283,18 +300,13 @@ class TrainingState(keras.callbacks.Callback):
         self._seeds = _values(_random_seeds(self.model))
         if not self._writes:
             return
-        temporary = self._directory / "part.weights.h5"
         self._check_space()
-        # JAX would share the variables that Keras makes here with other hosts.
-        distribution = keras.distribution.distribution()
-        keras.distribution.set_distribution(None)
-        self.model.save_weights(temporary)
-        keras.distribution.set_distribution(distribution)
         last = self.weights(self.epochs, self.step)
-        temporary.replace(last)
+        self._write_weights(last)
         # The new state is valid from here on.
         state = {
             "history": self.history,
+            "start": self.start,
             "seconds": self.seconds,
             "step": self.step,
             "seeds": self._seeds,
@@ -302,10 +314,19 @@ class TrainingState(keras.callbacks.Callback):
         }
         write_text(self._file, json.dumps(state))
         kept = {last}
-        if self.monitor is not None and self.epochs:
+        if self.monitor is not None and (self.epochs or self.start):
             kept.add(self.weights(self.best_epoch))
         for file in set(self._directory.glob("epoch-*.weights.h5")) - kept:
             file.unlink()
+
+    def _write_weights(self, path: pathlib.Path) -> None:
+        temporary = self._directory / "part.weights.h5"
+        # JAX would share the variables that Keras makes here with other hosts.
+        distribution = keras.distribution.distribution()
+        keras.distribution.set_distribution(None)
+        self.model.save_weights(temporary)
+        keras.distribution.set_distribution(distribution)
+        temporary.replace(path)
 
     def refuse_divergence(self, values: Iterable[Any]) -> None:
         """Raise if a number in one of several arrays is not finite."""
@@ -336,8 +357,12 @@ def plot_history(
     path: str | os.PathLike,
     interval: int = 1,
     xlabel: str = "epoch",
+    start: dict[str, float] | None = None,
 ) -> None:
-    """Plot metrics of training and dev as a PNG file, with a panel per metric."""
+    """Plot metrics of training and dev as a PNG file, with a panel per metric.
+
+    `start` has the scores on dev before training, which are drawn at 0.
+    """
     # pyplot would change the caller's backend.
     from matplotlib.figure import Figure
 
@@ -350,6 +375,8 @@ def plot_history(
                 continue
             values = np.array(history[name], float)
             x = interval * np.arange(1, len(values) + 1)
+            if label == "dev" and start:
+                x, values = np.append(0, x), np.append(start[metric], values)
             # Markers show a single point.
             axis.plot(x, values, marker="o", markersize=4, label=label)
         axis.set(xlabel=xlabel, title=metric.replace("_", " "))

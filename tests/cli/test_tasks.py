@@ -240,6 +240,34 @@ def test_a_task_is_exported_and_says_what_it_takes(trained, tmp_path):
     assert (tmp_path / "1" / "saved_model.pb").exists()
 
 
+@pytest.mark.parametrize("name", ["multi-label", "token-classification"])
+def test_training_that_hurts_leaves_the_checkpoint_as_it_is(name, trained, tmp_path):
+    case, (model, data, _) = CASES[name], trained(name)
+    wrong, output = tmp_path / case.file, tmp_path / "model"
+    if name == "multi-label":
+        opposite = {"": "好|吃", "好|吃": "", "好": "吃", "吃": "好"}
+        head, *rows = (x.split("\t") for x in case.content.splitlines())
+        rows = [head, *([opposite[label], text] for label, text in rows)]
+        text = "".join(f"{label}\t{text}\n" for label, text in rows)
+    else:
+        text = re.sub("B-PER|I-PER", "O", case.content).replace("我 O", "我 B-PER")
+    wrong.write_text(text, "utf-8")
+    files = ("--train", wrong, "--dev", data, "--checkpoint", model)
+    options = ("--epochs", 3, "--patience", 2, "--learning-rate", 0.1)
+    command = ("finetune", "--task", name, *files, *options, "--output", output)
+    printed = " ".join(run(*command).stdout.split())
+    assert "learning rate: 0.1 " in printed and "lower" not in printed
+    assert "Epoch 0, before training - " in printed
+    metrics = json.loads((output / "metrics.json").read_text("utf-8"))
+    start, best = metrics["start"], metrics["best_epoch"]
+    assert best == 0 and metrics["dev"] == start
+    assert len(metrics["history"]["loss"]) == 2
+    assert "did not improve on the checkpoint; its weights are kept" in printed
+    assert "unchanged" in (output / "README.md").read_text("utf-8")
+    answers = [run("predict", x, *case.lines).stdout for x in (model, output)]
+    assert answers[0] == answers[1]
+
+
 # === Options of finetune ===
 
 

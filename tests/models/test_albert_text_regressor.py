@@ -24,6 +24,19 @@ def test_one_number_per_pair_and_the_squared_error():
     assert mae == pytest.approx(np.mean(np.abs(predicted - SCORES)), rel=1e-5)
 
 
+def test_a_head_for_another_range_is_a_new_one(tmp_path):
+    regressor = randomised(build())
+    scores = regressor.predict(TEXTS, verbose=0)
+    assert not regressor.is_trained_for(TEXTS, scores)
+    regressor.save_to_preset(str(tmp_path))
+    loaded = AlbertTextRegressor.from_checkpoint(str(tmp_path))
+    near = scores + 0.1 * np.ptp(scores) * np.resize([1, -1], len(scores))
+    assert loaded.is_trained_for(TEXTS, near)
+    # As high a correlation, and far off.
+    assert not loaded.is_trained_for(TEXTS, near + 10)
+    assert loaded.is_trained_for(100 * TEXTS, np.resize(near, 100 * len(TEXTS)))
+
+
 def test_a_new_head_starts_from_the_mean():
     regressor = build()
     regressor.compile(learning_rate=1e-6)

@@ -17,7 +17,7 @@ from small_classifier import (
     unequal_batches,
 )
 
-from albert_tf.models import task
+from albert_tf.models import AlbertTextClassifier, task
 from albert_tf.training import WarmupLinearDecay, fine_tuning_epochs
 
 ONE_LAYER = {"num_layers": 1}
@@ -123,6 +123,32 @@ def test_the_schedule_has_as_many_steps_as_the_fit(arguments, steps, monkeypatch
 def test_few_examples_are_trained_for_more_epochs():
     found = [fine_tuning_epochs(examples) for examples in (0, 5, 500, 1500, 10**6)]
     assert found == [30, 30, 9, 3, 3]
+
+
+def test_few_examples_of_known_labels_have_a_lower_rate(tmp_path):
+    small_classifier(sizes=ONE_LAYER, labels=["甲", "乙", "丙"]).save_to_preset(
+        str(tmp_path)
+    )
+
+    def peak(examples=7, labels=("丙", "甲", "乙"), **options):
+        classifier = AlbertTextClassifier.from_checkpoint(
+            str(tmp_path), labels=list(labels)
+        )
+        classifier.compile(**options)
+        return classifier, classifier.peak_learning_rate(examples)
+
+    usual = small_classifier().default_learning_rate
+    classifier, rate = peak()
+    assert rate == pytest.approx(usual * 7 / 4500)
+    assert peak(examples=450)[1] == pytest.approx(usual / 10)
+    options = {"batch_size": 1, "epochs": 2, "callbacks": [rates := Rates()]}
+    classifier.fit(TEXTS, LABELS, verbose=0, **options)
+    assert max(rates.rates) == pytest.approx(rate, rel=1e-4)
+    with pytest.warns(UserWarning, match="new head"):
+        assert peak(labels=["甲", "乙", "丁"])[1] == usual
+    # A dataset may have any number of examples.
+    for others in ({"examples": 800}, {"examples": None}, {"learning_rate": usual}):
+        assert peak(**others)[1] == usual
 
 
 def test_an_own_optimizer_is_kept_with_its_rate_and_state(tmp_path):

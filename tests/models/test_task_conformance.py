@@ -248,6 +248,7 @@ def save_and_load(task, kind, tmp_path):
 def test_files_give_the_same_task(case, task, tmp_path, kind):
     loaded = save_and_load(task, kind, tmp_path)
     assert type(loaded) is case.cls
+    assert loaded.starts_trained == (kind == "preset") and not task.starts_trained
     assert difference(call(case, loaded), call(case, task)) == 0.0
     for name, value in case.init_kwargs.items():
         assert loaded.get_config()[name] == value

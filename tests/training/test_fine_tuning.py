@@ -117,6 +117,33 @@ def test_the_best_epoch_is_kept(tmp_path):
     assert [path.name for path in output.parent.iterdir()] == ["model"]
 
 
+@pytest.mark.parametrize("interrupted", [None, 1, 2])
+@pytest.mark.parametrize(("started", "best"), [(0.75, 0), (0.25, 3)])
+def test_a_trained_head_competes_as_epoch_0(tmp_path, started, best, interrupted):
+    """An equal score needs no training, and patience counts from epoch 0."""
+
+    def start():
+        classifier = new_classifier()
+        classifier.output_dense.bias.assign([-9, 9] if started == 0.75 else [9, -9])
+        classifier.starts_trained = True
+        return classifier
+
+    spy, classifier = Spy([0.25, 0.25, 0.75], interrupted), start()
+    options = {"patience": 3, "epochs": 6}
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path, spy, start(), **options)
+        spy.interrupted = None
+    metrics = train(tmp_path, Spy([0.25, 0.25, 0.75] * 2), classifier, **options)
+    assert metrics["best_epoch"] == best and metrics["dev"]["accuracy"] == 0.75
+    assert metrics["start"]["accuracy"] == started
+    assert metrics["start"].keys() == metrics["dev"].keys() == {"accuracy", "loss"}
+    assert len(metrics["history"]["val_accuracy"]) == (6 if best else 3)
+    pairs = zip(start().weights, classifier.weights, strict=True)
+    assert all(np.array_equal(*pair) for pair in pairs) == (best == 0)
+    assert "start" not in train(tmp_path / "new", Spy([0.25]), epochs=1)
+
+
 def test_the_preset_is_the_model_that_was_scored(tmp_path):
     """Train on texts, like the command line."""
     classifier = AlbertTextClassifier.from_backbone(
@@ -183,16 +210,19 @@ def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path, spy, left):
         "progress": lambda *steps: seen.append(steps),
         "scores": lambda model: {"steps": int(model.optimizer.variables[0])},
     }
-    whole, resumed = (new_classifier(**compiled) for _ in range(2))
+    whole, cut, resumed = (new_classifier(**compiled) for _ in range(3))
+    for model in (whole, cut, resumed):
+        model.starts_trained = True
     expected = train(tmp_path / "whole", Spy(), whole, **options)
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "cut", spy, new_classifier(**compiled), **options)
+        train(tmp_path / "cut", spy, cut, **options)
     keras.utils.set_random_seed(7)
     rest = Spy()
     metrics = train(tmp_path / "cut", rest, resumed, **options)
     assert len(rest.kernels) == left
     assert seen[-left:] == [(step, 9) for step in range(10 - left, 10)]
     assert metrics["best_epoch"] == expected["best_epoch"] == 3
+    assert metrics["start"] == expected["start"]
     for score, values in expected["history"].items():
         assert metrics["history"][score] == pytest.approx(values, rel=1e-5), score
     for first, second in zip(whole.weights, resumed.weights, strict=True):
