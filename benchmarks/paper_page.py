@@ -67,6 +67,8 @@ def tables(folder):
 
 
 def comparison(title, rows, runs):
+    if not any(run in runs for _, run in rows):
+        return "Not run yet."
     return table((title, *COLUMNS), [(x, *cells(runs.get(run))) for x, run in rows])
 
 
