@@ -68,8 +68,9 @@ def convert_checkpoint(
         raise AlbertError(f"{destination} holds the source. Choose another directory.")
     tokenizer = opened.tokenizer(vocabulary=vocabulary)
     model = opened.model or build_model(opened)
-    heads = {name: opened.with_head(name) for name in opened.named_heads}
-    saving = Saving(model, destination, layout, tokenizer, partly=True, heads=heads)
+    saving = Saving(
+        model, destination, layout, tokenizer, partly=True, heads=opened.views()
+    )
     saving.write()
     written = {id(weight): tensors.names for weight, tensors in saving.plan}
     moved = [
@@ -133,8 +134,8 @@ def verify_conversion(
 def _outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     """Return the outputs of the backbone and of all heads."""
     outputs = _model_outputs(checkpoint)
-    for name in checkpoint.named_heads:
-        found = _model_outputs(checkpoint.with_head(name))
+    for name, view in checkpoint.views().items():
+        found = _model_outputs(view)
         outputs |= {f"{name}/{x}": y for x, y in found.items() if "logits" in x}
     return outputs
 

@@ -32,8 +32,9 @@ _FILE_SUFFIXES = (
 BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
 # Begins the address of a checkpoint on the Hugging Face Hub.
 HUB = "hf://"
-# A checkpoint and one of its named heads.
-_WITH_HEAD = re.compile(r"(.+):([A-Za-z0-9_-]+)")
+# The name of a head, and a checkpoint with one of its named heads.
+HEAD_NAME = "[A-Za-z0-9_-]+"
+_WITH_HEAD = re.compile(f"(.+):({HEAD_NAME})")
 
 
 def read_releases() -> dict[str, dict[str, Any]]:

@@ -179,8 +179,7 @@ def _choose_head(checkpoint: Checkpoint, cls: Any) -> Checkpoint:
 
     if not checkpoint.named_heads or checkpoint.head or is_trained(checkpoint):
         return checkpoint
-    views = map(checkpoint.with_head, checkpoint.named_heads)
-    found = [view for view in views if is_trained(view)]
+    found = [view for view in checkpoint.views().values() if is_trained(view)]
     if len(found) > 1:
         raise several_heads(checkpoint, [x.head for x in found])
     return found[0] if found else checkpoint

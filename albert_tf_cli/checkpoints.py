@@ -269,7 +269,7 @@ def prune(
     texts = (x for part in blocks for y, _ in part for z in as_columns(y) for x in z)
     small, kept = prune_vocabulary(model, texts, tokenizer, min_count)
     # Named heads have no rows of the vocabulary.
-    heads = {name: opened.with_head(name) for name in opened.named_heads}
+    heads = opened.views()
     layout = to or (opened.layout.name if heads else "keras")
     Saving(small, output, layout, kept, heads=heads).write()
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))

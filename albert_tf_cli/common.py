@@ -116,7 +116,7 @@ def open_network(path: str, task_name: str | None = None) -> Any:
         return open_exported(path)
     name, head = split_head(path)
     folder = find_bundled(name) or pathlib.Path(name)
-    # That of a named head has its name.
+    # The file of a named head has the name of the head.
     file = f"{head}.onnx" if head else NETWORK
     if not (folder / file).is_file():
         return None

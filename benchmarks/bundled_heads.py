@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import opencc
-from harness import RESULTS, machine
+from harness import write_results
 from pretraining_gain import (
     COSINES,
     SENTIMENT,
@@ -36,7 +36,6 @@ from pretraining_gain import (
 
 import albert_tf
 from albert_tf.evaluation import cmrc_scores, entity_scores, regression_scores
-from albert_tf.files import write_json
 
 # Names of the head for the classes of THUCNews, in the order of class.txt. Share prices
 # are one of two classes of the head, and all of its society is one class here.
@@ -45,8 +44,9 @@ TOPICS = [
     *["社会", "时政", "体育", "游戏", "娱乐"],
 ]
 PARAPHRASE = {"0": "不同", "1": "相同"}
-# Bigrams that praise or complain, for a baseline without labels.
-PRAISE, BLAME = "好 喜欢 满意 推荐 不错 漂亮", "差 不 没 失望 退 坏 贵 慢 脏"
+# Words that praise or complain, for a baseline without labels.
+PRAISE = "好", "喜欢", "满意", "推荐", "不错", "漂亮"
+BLAME = "差", "不", "没", "失望", "退", "坏", "贵", "慢", "脏"
 
 
 # === Data: test texts or columns of them, and what is right ===
@@ -139,8 +139,7 @@ def commonest(x, y):
 
 def words(x, y):
     """Score the words of praise against those of blame."""
-    praise, blame = PRAISE.split(), BLAME.split()
-    counts = (sum(map(text.count, praise)) - sum(map(text.count, blame)) for text in x)
+    counts = (sum(map(text.count, PRAISE)) - sum(map(text.count, BLAME)) for text in x)
     found = [SENTIMENT["1" if count >= 0 else "0"] for count in counts]
     return accuracy(y, found)
 
@@ -233,7 +232,6 @@ def main() -> None:
     parser.add_argument("--model", default="albert_micro_zh")
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=ROWS)
     parser.add_argument("--examples", type=int, default=2000)
-    parser.add_argument("--output", default=RESULTS / "bundled_heads.json")
     given = parser.parse_args()
     found: dict[str, Any] = {}
     for name, row in measured(given.model, given.assets, given.rows, given.examples):
@@ -241,9 +239,7 @@ def main() -> None:
         baseline = "" if row["baseline"] is None else f"{row['baseline']:.3f}"
         print(f"{name:<32}{row['score']:.3f}  {baseline}", flush=True)
         settings = {"model": given.model, "examples": given.examples}
-        write_json(
-            given.output, {"machine": machine(), "settings": settings, "rows": found}
-        )
+        write_results("bundled_heads", {"settings": settings, "rows": found})
 
 
 if __name__ == "__main__":

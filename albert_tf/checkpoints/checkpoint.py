@@ -98,6 +98,10 @@ class Checkpoint:
             )
         return view
 
+    def views(self) -> dict[str, "Checkpoint"]:
+        """Return this checkpoint with each named head, by its name."""
+        return {name: self.with_head(name) for name in self.named_heads}
+
     def _select(self, head: str | None) -> None:
         """Choose a named head, or with `None` the heads without a name."""
         files, layout, names = self.files, self.layout, self._head_configs

@@ -11,17 +11,17 @@ from typing import Any
 
 from albert_tf.checkpoints.heads import HEAD_FIELDS, HEADS
 from albert_tf.checkpoints.layout import CheckpointError, Layout
+from albert_tf.files import HEAD_NAME
 from albert_tf_lite.errors import AlbertError
 
 FIELD = "heads"
-_NAME = re.compile("[A-Za-z0-9_-]+")
 # The masked language model needs the rows of the vocabulary, which pruning removes.
 PARTS = [part for part in HEADS if part != "masked_lm_head"]
 
 
 def check_name(name: Any) -> None:
     """Raise if a head cannot have a name."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(HEAD_NAME, name):
         raise AlbertError(
             f"The name of a head must consist of letters, digits, _ and -. Received: "
             f"{name!r:.80}"
@@ -42,7 +42,7 @@ def read_named_heads(
     if layout.separator is None or not isinstance(found, dict):
         return {}
     for name, fields in found.items():
-        if not _NAME.fullmatch(name) or not isinstance(fields, dict):
+        if not re.fullmatch(HEAD_NAME, name) or not isinstance(fields, dict):
             raise CheckpointError(
                 f"{source} has the head {name!r:.80} under {FIELD!r}. Expected a name "
                 "of letters, digits, _ and -, and the config fields of the head."

@@ -62,13 +62,11 @@ def onnx(
     settings = describe(task, precision, ("float32", "int8"))
     if preset is not None:
         settings["preset"] = preset_digest(preset)
-    stored = None
-    if weights is not None:
-        stored = StoredWeights(library, weights, path)
-        if precision != "float32":
-            raise AlbertError(
-                f"The weights of a checkpoint are of 32 bits. Received: {precision!r}"
-            )
+    if weights is not None and precision != "float32":
+        raise AlbertError(
+            f"The weights of a checkpoint are of 32 bits. Received: {precision!r}"
+        )
+    stored = None if weights is None else StoredWeights(library, weights, path)
     network = Network(library, task.backbone, stored=stored)
     output = settings["output"]
     network.node("Identity", _head(task, network), output=output)

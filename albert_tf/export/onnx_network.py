@@ -20,9 +20,9 @@ from albert_tf_lite.packing import INPUTS
 
 # The oldest with LayerNormalization, for Triton and OpenVINO.
 OPSET = 17
+IR_VERSION = 8
 # Bytes. Smaller weights are in the file of the graph even if a checkpoint has them.
 _SMALL = 4096
-IR_VERSION = 8
 
 
 class StoredWeights:

@@ -222,7 +222,7 @@ def choose_head(cls: Any, checkpoint: Checkpoint, arguments: dict[str, Any]) -> 
         return checkpoint
     if _starts(cls, checkpoint, arguments):
         return checkpoint
-    views = [checkpoint.with_head(name) for name in checkpoint.named_heads]
+    views = checkpoint.views().values()
     found = [view for view in views if _starts(cls, view, arguments)]
     if len(found) == 1:
         return found[0]

@@ -151,21 +151,23 @@ def _frozen(model, freeze):
     part.trainable = True
 
 
+def _on_dev(scores):
+    """Return the scores on dev by their names without the prefix of Keras."""
+    return {
+        name.removeprefix("val_"): value
+        for name, value in scores.items()
+        if name.startswith("val_")
+    }
+
+
 def _metrics(state):
     """Return the best epoch, its scores on dev, the seconds and the history."""
     best = state.best_epoch
     scores = {name: values[best - 1] for name, values in state.history.items()}
-    start, dev = (
-        {
-            name.removeprefix("val_"): value
-            for name, value in values.items()
-            if name.startswith("val_")
-        }
-        for values in (state.start, scores if best else state.start)
-    )
+    start = _on_dev(state.start)
     return {
         "best_epoch": best,
-        "dev": dev,
+        "dev": _on_dev(scores) if best else start,
         **({"start": start} if start else {}),
         "seconds": state.seconds,
         "history": state.history,
