@@ -1,4 +1,4 @@
-"""`import albert_tf` prints nothing of its own and registers every class with Keras."""
+"""What `import albert_tf` prints and registers, and what commands import."""
 
 import os
 import pathlib
@@ -60,3 +60,25 @@ def test_importing_the_package_registers_every_class():
     assert all(name.isidentifier() for name in shown), done.stderr
     assert {"models", "load_checkpoint", "__version__"} < set(shown)
     assert not {"importlib", "sys"} & set(shown)
+
+
+@pytest.mark.slow
+def test_commands_import_tensorflow_with_onednn_and_without_unused_packages(
+    monkeypatch,
+):
+    script = """
+import os, sys
+import albert_tf_cli.common
+albert_tf_cli.common.import_tensorflow()
+print(os.environ["TF_ENABLE_ONEDNN_OPTS"])
+print(*{"matplotlib", "nltk", "pandas", "scipy", "sklearn"} & sys.modules.keys())
+import pandas, scipy.stats, sklearn.metrics
+"""
+    monkeypatch.setenv("ALBERT_TF_LAZY", "1")
+    for given, used in ((None, "1"), ("0", "0")):
+        monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+        if given:
+            monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", given)
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        assert done.stdout.splitlines() == [used, ""], done.stderr
