@@ -98,7 +98,9 @@ def main():
             print(f"round {number + 1}, {name}: {rounds[-1][name]}", flush=True)
     rows = {
         name: {
-            column: statistics.median(found[name][i] / found[ALL][i] for found in rounds)
+            column: statistics.median(
+                found[name][i] / found[ALL][i] for found in rounds
+            )
             for i, column in enumerate(names)
         }
         for name in OFF
