@@ -5,7 +5,7 @@
 Each sentence is filled with terms that should not matter: 200 texts. `changed` is the
 share of pairs of texts of the same sentence with different labels, `spread` the mean
 difference of the largest and the smallest probability of the first label per sentence,
-`lowest` and `highest` the share of this label for the two `terms` that have it least and
+`lowest` and `highest` the share of this label for the `terms` that have it least and
 most often.
 """
 
