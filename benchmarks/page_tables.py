@@ -1,0 +1,357 @@
+"""The tables of pages, from the results of the benchmarks: `make figures`.
+
+Each function in `TABLES` returns a table in Markdown. Its arguments are the results by
+the name of their file, and whether the page is in Chinese.
+"""
+
+import statistics
+
+# Data of `benchmarks/classify.py`, and a text of its examples in both languages.
+CLASSIFIED = {
+    "classify_lcqmc_albert_tiny_zh": ("tiny, {} LCQMC pairs", "tiny，{} 个 LCQMC 句对"),
+    "classify_chnsenticorp_albert_tiny_zh": (
+        "tiny, {} of ChnSentiCorp",
+        "tiny，{} 条 ChnSentiCorp",
+    ),
+    "classify_long_albert_tiny_zh": (
+        "tiny, {} texts of {:.0f} tokens",
+        "tiny，{} 条 {:.0f} 个 token 的文本",
+    ),
+    "classify_lcqmc_albert_base_zh": ("base, {} LCQMC pairs", "base，{} 个 LCQMC 句对"),
+}
+ENGINES = {
+    "albert-tf": ("albert-tf, Keras", "albert-tf，Keras"),
+    "ONNX Runtime float32": ("albert-tf, ONNX Runtime", "albert-tf，ONNX Runtime"),
+    "ONNX Runtime int8": ("the same, int8", "同左，int8"),
+    "LiteRT int8": ("LiteRT, int8", "LiteRT，int8"),
+    "transformers": ("transformers", "transformers"),
+    "transformers, sorted": ("transformers, sorted", "transformers，排序"),
+    "KerasHub, padded to the longest": ("KerasHub, trimmed", "KerasHub，裁剪"),
+}
+TRAINED = ("albert-tf", "transformers", "KerasHub, padded to the longest")
+PREDICT, ON_BATCH = "albert-tf predict", "KerasHub predict_on_batch"
+LATENCY = {
+    "SavedModel": "SavedModel",
+    PREDICT: "albert-tf `predict`",
+    ON_BATCH: "KerasHub `predict_on_batch`",
+    "transformers": "transformers",
+    "ONNX Runtime float32": "ONNX Runtime",
+    "ONNX Runtime int8": "ONNX Runtime, int8",
+    "LiteRT int8": "LiteRT, int8",
+}
+# Names of data sets in `pretraining_gain.json`, in pages, and in short.
+DATA = {
+    "ChnSentiCorp": ("ChnSentiCorp", "ChnSentiCorp"),
+    "the demo's reviews": ("the demo's reviews", "演示用评论"),
+    "THUCNews headlines": ("THUCNews headlines", "THUCNews 标题"),
+    "LCQMC": ("LCQMC pairs", "LCQMC 句对"),
+    "STS-B": ("STS-B, Spearman", "STS-B，Spearman"),
+    "NLPCC 2014 shops": ("NLPCC 2014 shops", "NLPCC 2014 电商"),
+    "People's Daily": ("People's Daily, entity F1", "人民日报，实体 F1"),
+}
+SHORT = {
+    "ChnSentiCorp": ("reviews (ChnSentiCorp)", "评论（ChnSentiCorp）"),
+    "THUCNews headlines": ("headlines (THUCNews)", "新闻标题（THUCNews）"),
+    "LCQMC": ("question pairs (LCQMC)", "问句对（LCQMC）"),
+    "STS-B": ("similarity (STS-B, Spearman)", "语义相似度（STS-B，Spearman）"),
+    "People's Daily": ("entities (People's Daily, F1)", "命名实体（人民日报，F1）"),
+}
+OURS, RANDOM = "albert_micro_zh_reviews", "random weights"
+# Initials of the baselines.
+BASELINES = {
+    "TF-IDF, logistic regression": "C",
+    "mean of token vectors": "M",
+    "naive Bayes": "B",
+    "cosine of TF-IDF": "T",
+    "CRFsuite on characters": "F",
+}
+SIZES = {
+    "0": ("none", "无标注"),
+    "50": ("50", "50"),
+    "500": ("500", "500"),
+    "all": ("all", "全部"),
+}
+LEGEND = """\
+`ratio` is the median speed over the rounds, relative to the row with ratio 1, with the
+smallest and the largest. `cpu_ratio` is the same by processor time. `share` is the rate
+of operations relative to that of a matrix product, measured just before and after.
+`of KerasHub` is the time relative to KerasHub, and `90%` the 90th percentile."""
+
+
+def table(columns, rows):
+    lines = ["| " + " | ".join(["", *columns]).strip() + " |"]
+    lines.append("|---" * (len(columns) + 1) + "|")
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    # An empty cell has one space.
+    return "\n".join(lines).replace("|  |", "| |").replace("|  |", "| |")
+
+
+def speed_of(results, chinese, job, engines):
+    """Return the speed relative to KerasHub by data and engine, transformers' in bold
+    where it is faster than `fit` or `predict` of Keras."""
+    lines = []
+    for file, titles in CLASSIFIED.items():
+        settings, rows = results[file]["settings"], results[file][job]
+        title = titles[chinese].format(settings["examples"], settings["mean_tokens"])
+        lines.append([title, *(_speed(rows, engine) for engine in engines)])
+    return table([ENGINES[x][chinese] for x in engines], lines)
+
+
+def _speed(rows, engine):
+    row = rows[engine]
+    text = f"{row['ratio']:.1f}"
+    if engine.startswith("transformers") and row["ratio"] > rows["albert-tf"]["ratio"]:
+        text = f"**{text}**"
+    return f"{text} ({row['smallest']:.1f}, {row['largest']:.1f})"
+
+
+def predict(results, chinese):
+    return speed_of(results, chinese, "predict", ENGINES)
+
+
+def fit(results, chinese):
+    return speed_of(results, chinese, "fit", TRAINED).replace(", Keras |", " |", 1)
+
+
+def speed_in_short(results, chinese):
+    """Return the table of the README."""
+    rows, trained = (
+        {x: f"{y['ratio']:.1f}" for x, y in results[next(iter(CLASSIFIED))][job].items()}
+        for job in ("predict", "fit")
+    )
+    other = "{} ({})" if not chinese else "{}（{}）"
+    trimmed = "KerasHub, padded to the longest"
+    names = (
+        ("albert-tf: `model.predict`, `fit`", "albert-tf：`model.predict`、`fit`"),
+        (
+            "albert-tf: `albert-tf predict` with ONNX Runtime (int8)",
+            "albert-tf：`albert-tf predict`，ONNX Runtime（int8）",
+        ),
+        ("transformers (texts sorted by length)", "transformers（先按长度排序）"),
+        (
+            "KerasHub, batches cut to their longest text",
+            "KerasHub，按批次内最长文本裁剪",
+        ),
+    )
+    onnx = other.format(rows["ONNX Runtime float32"], rows["ONNX Runtime int8"])
+    peer = other.format(rows["transformers"], rows["transformers, sorted"])
+    cells = (
+        (rows["albert-tf"], trained["albert-tf"]),
+        (onnx, ""),
+        (peer, trained["transformers"]),
+        (rows[trimmed], trained[trimmed]),
+    )
+    lines = [(x[chinese], *y) for x, y in zip(names, cells, strict=True)]
+    return table(["`predict`", "`fit`"], lines)
+
+
+def latency(results, chinese):
+    lines = []
+    for size in ("tiny", "base"):
+        rows = results[f"latency_albert_{size}_zh"]
+        lines.append([size, *(_digits(rows[x]["ms"]) for x in LATENCY)])
+    names = [x.replace(", ", "，") if chinese else x for x in LATENCY.values()]
+    return table(names, lines)
+
+
+def _digits(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def engines(results, chinese):
+    """Return texts per second by engine, and the milliseconds of one text."""
+    columns = {"LCQMC": 0, "ChnSentiCorp": 1, "long": 2}
+    files = [results[file]["predict"] for file in CLASSIFIED]
+    long = results["classify_long_albert_tiny_zh"]["settings"]["mean_tokens"]
+    ms = results["latency_albert_tiny_zh"]
+    names = (
+        ("Keras, `model.predict`", "Keras，`model.predict`", "albert-tf", PREDICT),
+        ("SavedModel", "SavedModel", None, "SavedModel"),
+        *(
+            (f"{x}, {y}", f"{x}，{y}", f"{x} {y}", f"{x} {y}")
+            for x, y in (
+                ("ONNX Runtime", "float32"),
+                ("ONNX Runtime", "int8"),
+                ("LiteRT", "int8"),
+            )
+        ),
+    )
+    lines = []
+    for english, translated, engine, single in names:
+        rates = [files[i][engine] if engine else None for i in columns.values()]
+        cells = [_rate(row["examples/s"]) if row else "" for row in rates]
+        lines.append(
+            [translated if chinese else english, *cells, f"{ms[single]['ms']:.1f} ms"]
+        )
+    titles = (
+        ["LCQMC", "ChnSentiCorp", f"{long:.0f} 个 token 的文本", "单条文本"]
+        if chinese
+        else ["LCQMC", "ChnSentiCorp", f"texts of {long:.0f} tokens", "one text"]
+    )
+    first = "引擎" if chinese else "engine"
+    return table(titles, lines).replace("| |", f"| {first} |", 1)
+
+
+def _rate(value):
+    return f"{value:.0f}" if value >= 20 else f"{value:.1f}"
+
+
+def scores(results, name, size):
+    """Return the scores of the seeds of our model: few labels by `finetune`."""
+    few = results["few_labels"]
+    row = few.get(f"{name}, {500 if size == '0' else size} labels", {})
+    if row and size == "0":
+        return [row["none"]]
+    if row:
+        return [y for x, y in row.items() if x.startswith("after ")]
+    return results["pretraining_gain"].get(f"{name}, {size}", {}).get(OURS, [])
+
+
+def best_baseline(results, name, size):
+    """Return the mean and the initial of the best baseline, or `None`."""
+    row = results["pretraining_gain"].get(f"{name}, {size}", {})
+    means = [(statistics.mean(row[x]), y) for x, y in BASELINES.items() if x in row]
+    return max(means, default=None)
+
+
+def accuracy(results, chinese):
+    lines = []
+    for name, titles in DATA.items():
+        for size, labels in SIZES.items():
+            ours = scores(results, name, size)
+            if not ours:
+                continue
+            best = best_baseline(results, name, size)
+            random = results["pretraining_gain"].get(f"{name}, {size}", {})
+            # Without labels there is nothing to draw by a seed.
+            ours = ours * 2 if size == "0" else ours
+            cells = [_mean(ours, chinese), _mean(random.get(RANDOM, ()), chinese)]
+            cells.append(f"{best[0]:.3f} {best[1]}" if best else "")
+            if best and statistics.mean(ours) > best[0]:
+                score, _, rest = cells[0].partition(" ")
+                score, mark, more = score.partition("（")
+                cells[0] = f"**{score}**{mark}{more} {rest}".strip()
+            mark = "，" if chinese else ", "
+            lines.append([f"{titles[chinese]}{mark}{labels[chinese]}", *cells])
+    first = "测试集与标注数" if chinese else "test set, labels"
+    titles = (
+        (OURS, "随机权重", "最佳基线")
+        if chinese
+        else (OURS, "random weights", "best baseline")
+    )
+    return table(titles, lines).replace("| |", f"| {first} |", 1)
+
+
+def _mean(values, chinese):
+    if not values:
+        return ""
+    one = "（单个随机种子）" if chinese else " (one seed)"
+    one = one if len(values) == 1 else ""
+    return f"{statistics.mean(values):.3f}{one}"
+
+
+def accuracy_in_short(results, chinese):
+    """Return the table of the README."""
+    lines = []
+    for name, titles in SHORT.items():
+        cells = []
+        for size in SIZES:
+            ours, best = scores(results, name, size), best_baseline(results, name, size)
+            other = "（{:.3f}）" if chinese else " ({:.3f})"
+            text = f"{statistics.mean(ours):.3f}" if ours else ""
+            cells.append(text + (other.format(best[0]) if ours and best else ""))
+        lines.append([titles[chinese], *cells])
+    columns = (
+        ("无标注", "50 条标注", "500 条标注", "全部标注")
+        if chinese
+        else ("no labels", "50 labels", "500 labels", "all labels")
+    )
+    return table(columns, lines)
+
+
+def service(results, chinese):
+    lines = []
+    for name in ("albert-tf-lite", "albert-tf-lite, int8", "transformers"):
+        row = results["service_http"][name]
+        cells = [f"{row[x]:.1f} ms" for x in ("median, ms", "99 %, ms")]
+        cells += [f"{row['requests/s']:.0f}", f"{row['start, s']:.1f} s"]
+        memory = [f"{row[x]:.0f} MB" for x in ("MB", "MB at the end")]
+        cells.append(("，" if chinese else ", ").join(memory))
+        lines.append([name.replace(", ", "，") if chinese else name, *cells])
+    columns = (
+        ("延迟中位数", "99% 延迟", "每秒请求数", "启动", "各进程内存合计，结束时")
+        if chinese
+        else (
+            *("median", "99th percentile", "requests per second", "start"),
+            "memory of the workers, at the end",
+        )
+    )
+    return table(columns, lines)
+
+
+def early_exit(results, chinese):
+    names = {"plain": "without early exit"}
+    names |= {f"patience {x}": f"`patience={x}`" for x in (4, 3, 2, 1)}
+    rows = results["early_exit_12_layers"]
+    lines = [
+        [text, *(f"{rows[name][x]:.{y}f}" for x, y in columns)]
+        for name, text in names.items()
+        for columns in [(("accuracy", 3), ("ratio", 1), ("layers", 1))]
+    ]
+    return table(("accuracy", "speed", "layers"), lines)
+
+
+def all_results(results, chinese):
+    """Return the rows of every file."""
+    parts = [LEGEND, ""]
+    for name, found in sorted(results.items()):
+        jobs = found.get("jobs") or {"": found}
+        for job, part in jobs.items():
+            parts += _rows(" ".join(filter(None, (name, job))), found, part)
+    return "\n".join(parts).strip()
+
+
+def _rows(title, found, part):
+    yield from (f"## {title}", "", f"{_machine(found, part)}", "")
+    rows = part.get("rows")
+    if rows is None:
+        rows = {x: {"value": y} for x, y in part.items() if isinstance(y, float)}
+        rows.pop("load", None)
+    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+    lines = [[name, *(shown(row.get(x)) for x in columns)] for name, row in rows.items()]
+    yield table(columns, lines)
+    yield ""
+
+
+def _machine(found, part):
+    if "recorded" in found:
+        return " ".join(f"{x}: {y}." for x, y in found["recorded"].items())
+    if "machine" not in found:
+        return "The machine was not recorded."
+    machine = found["machine"]
+    text = f"{machine['processor']}, {machine['cores']} cores, load {found['load']:.1f}"
+    if "matrix_gflops" in part:
+        text += f", matrix product at {part['matrix_gflops']:.0f} GFLOP/s"
+    return f"{text}."
+
+
+def shown(value):
+    if value is None:
+        return "-"
+    if isinstance(value, list):
+        return ", ".join(map(shown, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+TABLES = {
+    "predict": predict,
+    "fit": fit,
+    "latency": latency,
+    "engines": engines,
+    "accuracy": accuracy,
+    "accuracy_in_short": accuracy_in_short,
+    "speed_in_short": speed_in_short,
+    "service": service,
+    "early_exit": early_exit,
+    "results": all_results,
+}
