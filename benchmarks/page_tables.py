@@ -301,6 +301,96 @@ def early_exit(results, chinese):
     return table(("accuracy", "speed", "layers"), lines)
 
 
+def convert(results, chinese):
+    rows = results["convert"]["rows"]
+    lines = [
+        [
+            "read and written with NumPy" if name == "numpy" else f"`{name}`",
+            *(f"{row[x]:.{y}f}" for x, y in (("seconds", 1), ("ratio", 2))),
+            f"{row['memory / file']:.2f}",
+        ]
+        for name, row in rows.items()
+    ]
+    columns = ("seconds", "ratio", "peak memory above the libraries' / file")
+    size = f"| {results['convert']['megabytes']:.0f} MB |"
+    return table(columns, lines).replace("| |", size, 1)
+
+
+# MB/s of the original generator of albert_zh, as in `benchmarks/pretrain_data.py`.
+ORIGINAL = 0.18
+
+
+def pretrain_data(results, chinese):
+    names = {
+        "jieba alone, one core": "只用 jieba 分词，单核",
+        "records, one core": "生成数组，单核",
+        "records, 4 cores": "生成数组，4 核",
+    }
+    rows = results["pretrain_data"]["rows"]
+    rates = {name: rows[name]["MB/s"] for name in names}
+    lines = [
+        [
+            names[name] if chinese else name,
+            f"{rate:.2f}",
+            f"{rate / rates['jieba alone, one core']:.2f}",
+            f"{rate / ORIGINAL:.1f}",
+        ]
+        for name, rate in rates.items()
+    ]
+    columns = (
+        ("MB/s", "相对只用 jieba 分词", f"相对 albert_zh 的生成脚本（{ORIGINAL}）")
+        if chinese
+        else ("MB/s", "to jieba alone", f"to albert_zh's generator ({ORIGINAL})")
+    )
+    first = "语料转 token 数组" if chinese else "text to records"
+    size = f"{first}{'，' if chinese else ', '}512{' 个 token' if chinese else ' tokens'}"
+    return table(columns, lines).replace("| |", f"| {size} |", 1)
+
+
+def shares(results, chinese):
+    """Return the rates of operations as shares of that of a matrix product."""
+    engines = ("albert-tf", "ONNX Runtime float32", "transformers, sorted")
+    lines = []
+    for file, titles in CLASSIFIED.items():
+        settings, predicted = results[file]["settings"], results[file]["predict"]
+        title = titles[chinese].format(settings["examples"], settings["mean_tokens"])
+        cells = [predicted[x]["share"] for x in engines]
+        cells.append(results[file]["fit"]["albert-tf"]["share"])
+        lines.append([title, *(f"{x:.0%}" for x in cells)])
+    names = ("`predict`", "ONNX Runtime", "transformers, sorted", "`fit`")
+    return table(names, lines)
+
+
+def pretraining(results, chinese):
+    """Return the accuracy of the bundled checkpoint by the tokens read."""
+    rows = results["bundled_training"]["rows"]
+    start, end = "albert_micro_zh, ", " million tokens"
+    lines = [
+        [
+            f"{int(name.removeprefix(start).removesuffix(end)):,}",
+            *(f"{row[x]:.3f}" for x in ("masked tokens", "sentence order")),
+        ]
+        for name, row in rows.items()
+        if name.startswith(start) and name.endswith(end)
+    ]
+    dev = rows["albert_micro_zh, dev"]
+    scores = (f"{dev[x]:.3f}" for x in ("masked tokens", "sentence order"))
+    lines.append(["dev, 15% masked", *scores])
+    columns = ("masked tokens", "sentence order")
+    return table(columns, lines).replace("| |", "| million tokens read |", 1)
+
+
+def continued(results, chinese):
+    """Return the accuracy before and after the training to 512 positions."""
+    start = "albert_micro_zh_512, "
+    lines = [
+        [name.removeprefix(start), *(f"{row[x]:.3f}" for x in ("before", "after"))]
+        for name, row in results["bundled_training"]["rows"].items()
+        if name.startswith(start)
+    ]
+    return table(("before", "after"), lines).replace("| |", "| tokens |", 1)
+
+
 def all_results(results, chinese):
     """Return the rows of every file."""
     parts = [LEGEND, ""]
@@ -353,5 +443,10 @@ TABLES = {
     "speed_in_short": speed_in_short,
     "service": service,
     "early_exit": early_exit,
+    "convert": convert,
+    "pretrain_data": pretrain_data,
+    "shares": shares,
+    "pretraining": pretraining,
+    "continued": continued,
     "results": all_results,
 }

@@ -69,7 +69,13 @@ def computed(results):
         x["ONNX Runtime int8"]["ratio"] / x["ONNX Runtime float32"]["ratio"]
         for x in pairs
     ]
-    start = results["start"]
+    start, convert = results["start"], results["convert"]
+    memory = [
+        convert["megabytes"] / 1e3 * row["memory / file"]
+        for name, row in convert["rows"].items()
+        if name != "numpy"
+    ]
+    trained = results["bundled_training"]
     imports = [start[f"import {x}"]["seconds"] for x in IMPORTS]
     seeds = {
         name: {x: y for x, y in row.items() if x.startswith("seed")}.values()
@@ -90,9 +96,16 @@ def computed(results):
         "spread": {
             "int8": _spread(gains),
             "matrix_gflops": _spread(rates),
+            "convert": _spread(memory),
             **{f"fit_accuracy of {x}": _spread(y) for x, y in seeds.items()},
         },
+        "mean": {
+            name: {x: statistics.mean(y) for x, y in row.items()}
+            for name, row in results["pretraining_gain"]["rows"].items()
+        },
         "imports": sum(imports),
+        # The Chinese unit of large numbers.
+        "trained_yi": 10 * trained["albert_micro_zh"]["billion tokens"],
         "machines": {
             name: _machine(file["machine"])
             for name, file in results.items()
