@@ -78,23 +78,25 @@ of operations relative to that of a matrix product, measured just before and aft
 `of KerasHub` is the time relative to KerasHub, and `90%` the 90th percentile."""
 
 
-def table(columns, rows):
-    lines = ["| " + " | ".join(["", *columns]).strip() + " |"]
-    lines.append("|---" * (len(columns) + 1) + "|")
-    lines += [f"| {' | '.join(row)} |" for row in rows]
-    # An empty cell has one space.
-    return "\n".join(lines).replace("|  |", "| |").replace("|  |", "| |")
+def table(columns, rows, first=""):
+    """Return a table in Markdown; `first` is the title of the rows."""
+    lines = [(first, *columns), ["---"] * (len(columns) + 1), *rows]
+    # An empty cell has one space, and the second line none.
+    text = "\n".join("|" + "".join(f" {x} |" for x in line) for line in lines)
+    return text.replace("  |", " |").replace("| --- ", "|---").replace("--- |", "---|")
 
 
-def speed_of(results, chinese, job, engines):
-    """Return the speed relative to KerasHub by data and engine, transformers' in bold
-    where it is faster than `fit` or `predict` of Keras."""
+def speed_of(results, chinese, job, titles):
+    """Return the speed relative to KerasHub by data and engine.
+
+    That of transformers is in bold where it is faster than `fit` or `predict` of Keras.
+    """
     lines = []
-    for file, titles in CLASSIFIED.items():
+    for file, texts in CLASSIFIED.items():
         settings, rows = results[file]["settings"], results[file][job]
-        title = titles[chinese].format(settings["examples"], settings["mean_tokens"])
-        lines.append([title, *(_speed(rows, engine) for engine in engines)])
-    return table([ENGINES[x][chinese] for x in engines], lines)
+        text = texts[chinese].format(settings["examples"], settings["mean_tokens"])
+        lines.append((text, *(_speed(rows, engine) for engine in titles)))
+    return table([title[chinese] for title in titles.values()], lines)
 
 
 def _speed(rows, engine):
@@ -110,13 +112,15 @@ def predict(results, chinese):
 
 
 def fit(results, chinese):
-    return speed_of(results, chinese, "fit", TRAINED).replace(", Keras |", " |", 1)
+    titles = {x: ENGINES[x] for x in TRAINED} | {"albert-tf": ("albert-tf",) * 2}
+    return speed_of(results, chinese, "fit", titles)
 
 
 def speed_in_short(results, chinese):
     """Return the table of the README."""
+    file = results["classify_lcqmc_albert_tiny_zh"]
     rows, trained = (
-        {x: f"{y['ratio']:.1f}" for x, y in results[next(iter(CLASSIFIED))][job].items()}
+        {engine: f"{row['ratio']:.1f}" for engine, row in file[job].items()}
         for job in ("predict", "fit")
     )
     other = "{} ({})" if not chinese else "{}（{}）"
@@ -160,36 +164,26 @@ def _digits(value):
 
 def engines(results, chinese):
     """Return texts per second by engine, and the milliseconds of one text."""
-    columns = {"LCQMC": 0, "ChnSentiCorp": 1, "long": 2}
-    files = [results[file]["predict"] for file in CLASSIFIED]
-    long = results["classify_long_albert_tiny_zh"]["settings"]["mean_tokens"]
-    ms = results["latency_albert_tiny_zh"]
-    names = (
-        ("Keras, `model.predict`", "Keras，`model.predict`", "albert-tf", PREDICT),
-        ("SavedModel", "SavedModel", None, "SavedModel"),
-        *(
-            (f"{x}, {y}", f"{x}，{y}", f"{x} {y}", f"{x} {y}")
-            for x, y in (
-                ("ONNX Runtime", "float32"),
-                ("ONNX Runtime", "int8"),
-                ("LiteRT", "int8"),
-            )
-        ),
-    )
+    files = ("lcqmc", "chnsenticorp", "long")
+    files = [results[f"classify_{x}_albert_tiny_zh"] for x in files]
+    latencies = results["latency_albert_tiny_zh"]
     lines = []
-    for english, translated, engine, single in names:
-        rates = [files[i][engine] if engine else None for i in columns.values()]
-        cells = [_rate(row["examples/s"]) if row else "" for row in rates]
-        lines.append(
-            [translated if chinese else english, *cells, f"{ms[single]['ms']:.1f} ms"]
-        )
-    titles = (
-        ["LCQMC", "ChnSentiCorp", f"{long:.0f} 个 token 的文本", "单条文本"]
-        if chinese
-        else ["LCQMC", "ChnSentiCorp", f"texts of {long:.0f} tokens", "one text"]
-    )
-    first = "引擎" if chinese else "engine"
-    return table(titles, lines).replace("| |", f"| {first} |", 1)
+    for title, engine, single in (
+        ("Keras, `model.predict`", "albert-tf", PREDICT),
+        ("SavedModel", None, "SavedModel"),
+        *(
+            (x.replace(" float", ", float").replace(" int", ", int"), x, x)
+            for x in ("ONNX Runtime float32", "ONNX Runtime int8", "LiteRT int8")
+        ),
+    ):
+        rates = [_rate(x["predict"][engine]["examples/s"]) for x in files if engine]
+        ms = f"{latencies[single]['ms']:.1f} ms"
+        title = title.replace(", ", "，") if chinese else title
+        lines.append((title, *(rates or [""] * len(files)), ms))
+    tokens = f"{files[-1]['settings']['mean_tokens']:.0f}"
+    long = f"{tokens} 个 token 的文本" if chinese else f"texts of {tokens} tokens"
+    columns = ("LCQMC", "ChnSentiCorp", long, "单条文本" if chinese else "one text")
+    return table(columns, lines, "引擎" if chinese else "engine")
 
 
 def _rate(value):
@@ -215,6 +209,7 @@ def best_baseline(results, name, size):
 
 
 def accuracy(results, chinese):
+    """Return the scores of our model, in bold if better than the best baseline."""
     lines = []
     for name, titles in DATA.items():
         for size, labels in SIZES.items():
@@ -222,32 +217,31 @@ def accuracy(results, chinese):
             if not ours:
                 continue
             best = best_baseline(results, name, size)
-            random = results["pretraining_gain"].get(f"{name}, {size}", {})
-            # Without labels there is nothing to draw by a seed.
-            ours = ours * 2 if size == "0" else ours
-            cells = [_mean(ours, chinese), _mean(random.get(RANDOM, ()), chinese)]
-            cells.append(f"{best[0]:.3f} {best[1]}" if best else "")
-            if best and statistics.mean(ours) > best[0]:
-                score, _, rest = cells[0].partition(" ")
-                score, mark, more = score.partition("（")
-                cells[0] = f"**{score}**{mark}{more} {rest}".strip()
-            mark = "，" if chinese else ", "
-            lines.append([f"{titles[chinese]}{mark}{labels[chinese]}", *cells])
+            row = results["pretraining_gain"].get(f"{name}, {size}", {})
+            is_better = best and statistics.mean(ours) > best[0]
+            title = ("，" if chinese else ", ").join((titles[chinese], labels[chinese]))
+            lines.append(
+                (
+                    title,
+                    # Without labels, nothing is drawn by a seed.
+                    _mean(ours, chinese, is_better, by_seed=size != "0"),
+                    _mean(row.get(RANDOM, ()), chinese),
+                    f"{best[0]:.3f} {best[1]}" if best else "",
+                )
+            )
     first = "测试集与标注数" if chinese else "test set, labels"
-    titles = (
-        (OURS, "随机权重", "最佳基线")
-        if chinese
-        else (OURS, "random weights", "best baseline")
-    )
-    return table(titles, lines).replace("| |", f"| {first} |", 1)
+    others = ("随机权重", "最佳基线") if chinese else (RANDOM, "best baseline")
+    return table((OURS, *others), lines, first)
 
 
-def _mean(values, chinese):
+def _mean(values, chinese, is_bold=False, by_seed=True):
     if not values:
         return ""
-    one = "（单个随机种子）" if chinese else " (one seed)"
-    one = one if len(values) == 1 else ""
-    return f"{statistics.mean(values):.3f}{one}"
+    text = f"{statistics.mean(values):.3f}"
+    text = f"**{text}**" if is_bold else text
+    if len(values) > 1 or not by_seed:
+        return text
+    return text + ("（单个随机种子）" if chinese else " (one seed)")
 
 
 def accuracy_in_short(results, chinese):
@@ -293,27 +287,22 @@ def early_exit(results, chinese):
     names = {"plain": "without early exit"}
     names |= {f"patience {x}": f"`patience={x}`" for x in (4, 3, 2, 1)}
     rows = results["early_exit_12_layers"]
-    lines = [
-        [text, *(f"{rows[name][x]:.{y}f}" for x, y in columns)]
-        for name, text in names.items()
-        for columns in [(("accuracy", 3), ("ratio", 1), ("layers", 1))]
-    ]
+    lines = []
+    for name, title in names.items():
+        row = rows[name]
+        speed, layers = f"{row['ratio']:.1f}", f"{row['layers']:.1f}"
+        lines.append((title, f"{row['accuracy']:.3f}", speed, layers))
     return table(("accuracy", "speed", "layers"), lines)
 
 
 def convert(results, chinese):
-    rows = results["convert"]["rows"]
-    lines = [
-        [
-            "read and written with NumPy" if name == "numpy" else f"`{name}`",
-            *(f"{row[x]:.{y}f}" for x, y in (("seconds", 1), ("ratio", 2))),
-            f"{row['memory / file']:.2f}",
-        ]
-        for name, row in rows.items()
-    ]
+    lines = []
+    for name, row in results["convert"]["rows"].items():
+        title = f"`{name}`" if name != "numpy" else "read and written with NumPy"
+        ratios = (f"{row[x]:.2f}" for x in ("ratio", "memory / file"))
+        lines.append((title, f"{row['seconds']:.1f}", *ratios))
     columns = ("seconds", "ratio", "peak memory above the libraries' / file")
-    size = f"| {results['convert']['megabytes']:.0f} MB |"
-    return table(columns, lines).replace("| |", size, 1)
+    return table(columns, lines, f"{results['convert']['megabytes']:.0f} MB")
 
 
 # MB/s of the original generator of albert_zh, as in `benchmarks/pretrain_data.py`.
@@ -342,9 +331,10 @@ def pretrain_data(results, chinese):
         if chinese
         else ("MB/s", "to jieba alone", f"to albert_zh's generator ({ORIGINAL})")
     )
-    first = "语料转 token 数组" if chinese else "text to records"
-    size = f"{first}{'，' if chinese else ', '}512{' 个 token' if chinese else ' tokens'}"
-    return table(columns, lines).replace("| |", f"| {size} |", 1)
+    first = (
+        "语料转 token 数组，512 个 token" if chinese else "text to records, 512 tokens"
+    )
+    return table(columns, lines, first)
 
 
 def shares(results, chinese):
@@ -376,8 +366,7 @@ def pretraining(results, chinese):
     dev = rows["albert_micro_zh, dev"]
     scores = (f"{dev[x]:.3f}" for x in ("masked tokens", "sentence order"))
     lines.append(["dev, 15% masked", *scores])
-    columns = ("masked tokens", "sentence order")
-    return table(columns, lines).replace("| |", "| million tokens read |", 1)
+    return table(("masked tokens", "sentence order"), lines, "million tokens read")
 
 
 def continued(results, chinese):
@@ -388,7 +377,7 @@ def continued(results, chinese):
         for name, row in results["bundled_training"]["rows"].items()
         if name.startswith(start)
     ]
-    return table(("before", "after"), lines).replace("| |", "| tokens |", 1)
+    return table(("before", "after"), lines, "tokens")
 
 
 def all_results(results, chinese):
@@ -408,7 +397,9 @@ def _rows(title, found, part):
         rows = {x: {"value": y} for x, y in part.items() if isinstance(y, float)}
         rows.pop("load", None)
     columns = list(dict.fromkeys(name for row in rows.values() for name in row))
-    lines = [[name, *(shown(row.get(x)) for x in columns)] for name, row in rows.items()]
+    lines = [
+        [name, *(shown(row.get(x)) for x in columns)] for name, row in rows.items()
+    ]
     yield table(columns, lines)
     yield ""
 

@@ -51,7 +51,9 @@ def report():
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    subprocess.run([sys.executable, str(HERE.parent / "scripts/figures.py")], check=True)
+    subprocess.run(
+        [sys.executable, str(HERE.parent / "scripts/figures.py")], check=True
+    )
     bars = {}
     for file in sorted(RESULTS.glob("classify_*.json")):
         for job, part in json.loads(file.read_text("utf-8"))["jobs"].items():

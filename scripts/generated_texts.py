@@ -77,6 +77,19 @@ def bundled_checkpoints():
     return found
 
 
+def demo_reviews(is_chinese):
+    """Return the numbers of reviews in examples/reviews/."""
+    columns = ("reviews", "好评", "hotel", "food", "electronics")
+    lines = [f"| file | {' | '.join(columns)} |", "|---" * 6 + "|"]
+    for part in ("train", "dev", "test"):
+        path = ROOT / "examples" / "reviews" / f"{part}.tsv"
+        _, *rows = path.read_text("utf-8").splitlines()
+        cells = [x for row in rows for x in row.split("\t")]
+        counts = [len(rows), *(cells.count(x) for x in columns[1:])]
+        lines.append(f"| `{part}.tsv` | {' | '.join(f'{x:,}' for x in counts)} |")
+    return "\n".join(lines)
+
+
 def commands(is_chinese):
     """Return the help of each command of `albert-tf`, in English or in Chinese."""
     import typer
@@ -98,4 +111,4 @@ def commands(is_chinese):
     return "\n\n".join(parts)
 
 
-TEXTS = {"releases": releases, "commands": commands}
+TEXTS = {"releases": releases, "commands": commands, "demo_reviews": demo_reviews}

@@ -169,8 +169,23 @@ def test_a_translation_has_the_code_of_the_original(page):
 def test_pages_are_short_and_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
     for page in sorted((ROOT / "docs").rglob("*.md")):
-        assert len(page.read_text("utf-8").splitlines()) <= 200, page
+        # Without generated tables and texts.
+        text = re.sub(r"(?s)<!-- table .*?<!-- end -->", "", page.read_text("utf-8"))
+        assert len(text.splitlines()) <= 200, page
         assert name_of(original_of(page) or page) in navigation
+
+
+def test_chinese_pages_link_to_chinese_pages():
+    """Also on GitHub, where the site's choice of the language is missing."""
+    pages = [x for x in PAGES if original_of(x)]
+    pages += [ROOT / "examples/README.zh.md"]
+    for page in pages:
+        links = re.findall(r"\]\((?!\w+:)([^)#\s]+)\.md", page.read_text("utf-8"))
+        english = [x for x in links if not x.endswith(".zh")]
+        # The README has a link to the other language.
+        english = [x for x in english if page.parent / x != ROOT / "README"]
+        found = [x for x in english if (page.parent / f"{x}.zh.md").exists()]
+        assert found == [], page
 
 
 def test_options_of_commands_exist():
