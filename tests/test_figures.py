@@ -55,3 +55,13 @@ def test_the_best_baseline_is_that_of_the_largest_mean(figures):
     results["pretraining_gain"]["A, 50"] = row
     found = figures.page_tables.best_baseline(results, "A", "50")
     assert found == (pytest.approx(0.55), "C")
+
+
+def test_scores_and_speeds_stand_in_generated_text(figures):
+    """A score with three digits, or a factor, that was typed by hand would get old."""
+    generated = r"(?s)<!-- (=\w+ -->.*?<!-- |table .*?<!-- end )-->|^```.*?^```|`[^`]+`"
+    typed = r"\b0\.\d{3,4}\b|\b\d+\.\d+ (?:times|倍|ms|MB/s|MB|GB|s)\b"
+    for page in {x for pattern in figures.PAGES for x in ROOT.glob(pattern)}:
+        if page.name != "CHANGELOG.md":
+            text = re.sub(generated, "", page.read_text("utf-8"), flags=re.MULTILINE)
+            assert re.findall(typed, text) == [], page
