@@ -124,7 +124,7 @@ def _machine(found):
     """Return the processor in both languages."""
     cores, flags = found["cores"], [x.upper().replace("_", "-") for x in found["flags"]]
     return {
-        "english": f"{cores} cores of an {found['processor']} ({', '.join(flags)})",
+        "english": f"{cores} cores of an {found['processor']} with {', '.join(flags)}",
         "chinese": f"{found['processor']} 的 {cores} 个核心（{'、'.join(flags)}）",
     }
 
