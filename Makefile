@@ -15,9 +15,9 @@ export TEXT
 # Python compiles what is imported; pip would compile all of TensorFlow.
 export PIP_COMPILE := 0
 
-.PHONY: demo test test-slow test-peers test-nightly test-oldest test-notext lint docs \
-	notebooks dist benchmark benchmark-convert benchmark-export benchmark-pretrain-data \
-	clean
+.PHONY: demo test test-slow test-peers test-nightly test-oldest test-notext lint \
+	figures docs notebooks dist benchmark benchmark-convert benchmark-export \
+	benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -50,6 +50,12 @@ test-notext: $(VENV)/.installed-test
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	$(BIN)/python scripts/figures.py --check
+
+# Write the figures of README, docs and cards from benchmarks/results, and the
+# generated pages.
+figures: $(VENV)/.installed
+	$(BIN)/python scripts/figures.py
 
 # Half an hour; run nothing else meanwhile. ASSETS has the data sets.
 benchmark: $(VENV)/.installed-peers

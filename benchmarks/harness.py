@@ -15,6 +15,7 @@ import keras
 import keras_hub
 import numpy as np
 import tensorflow as tf
+from page_tables import shown
 from rich.console import Console
 from rich.table import Table
 
@@ -140,12 +141,6 @@ def table_of(rows, columns):
         cells = (row.get(column) for column in columns)
         table.add_row(name, *(shown(cell) for cell in cells))
     return table
-
-
-def shown(value):
-    if value is None:
-        return "-"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def read_pairs(path, examples, seed=1):

@@ -1,19 +1,14 @@
-"""Write the tables of docs/about/paper_tables.md from the results.
+"""The tables of docs/about/paper_tables.md, from the results: `make figures`.
 
-    python benchmarks/paper_page.py [--runs benchmarks/results/paper]
-
-A table stands between `<!-- table NAME -->` and `<!-- end -->`. The paper's figures are
-those of arXiv 1909.11942v6; a run without results is "not run yet".
+The paper's figures are those of arXiv 1909.11942v6; a run without results is "not run
+yet".
 """
 
-import argparse
 import json
 import pathlib
-import re
 import statistics
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "about" / "paper_tables.md"
 RESULTS = ROOT / "benchmarks" / "results"
 # Rows of the tables: what differs, the run, and figures of the paper.
 EMBEDDING = (
@@ -131,25 +126,3 @@ def table(columns, rows):
     """Return a table in Markdown."""
     lines = [columns, ("---",) * len(columns), *rows]
     return "\n".join(f"| {' | '.join(map(str, x))} |" for x in lines)
-
-
-def filled(page, found):
-    """Return a page with its tables replaced."""
-    return re.sub(
-        r"(<!-- table (\w+) -->).*?(<!-- end -->)",
-        lambda x: f"{x[1]}\n\n{found[x[2]]}\n\n{x[3]}",
-        page,
-        flags=re.DOTALL,
-    )
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=pathlib.Path, default=RESULTS / "paper")
-    arguments = parser.parse_args()
-    page = filled(PAGE.read_text("utf-8"), tables(arguments.runs))
-    PAGE.write_text(page, "utf-8")
-
-
-if __name__ == "__main__":
-    main()

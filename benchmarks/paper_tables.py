@@ -13,7 +13,7 @@ Keras and KerasHub). Each run writes NAME.json and NAME.npz (float16) when it is
 complete; the same command skips complete runs and resumes the one that was cut.
 `--minutes` ends a run that takes longer, and starts the next. The third scores masked
 words and both sentence tasks on held-out records. The fourth, with TensorFlow,
-fine-tunes with 500 labels. `paper_page.py` writes the tables.
+fine-tunes with 500 labels. `make figures` writes the tables.
 """
 
 import argparse

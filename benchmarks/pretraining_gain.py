@@ -47,6 +47,7 @@ from albert_tf.files import BUNDLED, complete_file, write_json
 from albert_tf.training import fine_tuning_learning_rate
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
+OUTPUT = pathlib.Path(__file__).parent / "results" / "pretraining_gain.json"
 RANDOM = "random weights"
 CHARACTERS = {"analyzer": "char", "ngram_range": (1, 2)}
 # As in the head of the bundled checkpoint, which is fine-tuned for these labels.
@@ -387,7 +388,7 @@ def read_arguments():
     parser.add_argument("--start", nargs=2, action="append", metavar=("NAME", "PATH"))
     parser.add_argument("--stage", type=pathlib.Path, help="folder of its data")
     parser.add_argument("--report", action="store_true", help="only draw results")
-    parser.add_argument("--output", default="pretraining_gain.json")
+    parser.add_argument("--output", default=OUTPUT)
     return parser.parse_args()
 
 

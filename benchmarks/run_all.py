@@ -1,9 +1,9 @@
-"""Run all benchmarks and write a table and a plot: `make benchmark`.
+"""Run all benchmarks, and write the figures of all pages and a plot: `make benchmark`.
 
     python benchmarks/run_all.py [--assets ../shared] [--quick]
 
 Each script writes `results/NAME.json` and overwrites the previous one. `--report` only
-draws the table and the plot from the existing files. For figures to publish, run
+writes the pages and draws the plot from the existing files. For figures to publish, run
 nothing else at the same time and name the machine, which each file records.
 """
 
@@ -16,12 +16,6 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "results"
-LEGEND = """\
-`ratio` is the median speed over the rounds, relative to the row with ratio 1, with the
-smallest and the largest. `cpu_ratio` is the same by processor time. `share` is the rate
-of operations relative to that of a matrix product, measured just before and after.
-`of KerasHub` is the time relative to KerasHub, and `90%` the 90th percentile.
-"""
 # Script, its arguments, and additional ones for `--quick`. About half an hour.
 RUNS = (
     ("tokenizers_rate.py", (), ("--rounds", "2")),
@@ -51,24 +45,20 @@ RUNS = (
 
 
 def report():
-    """Write `results/README.md` and `results/ratios.png` from the existing files."""
+    """Write the figures of all pages and `results/ratios.png` from the results."""
     import matplotlib
-    from harness import shown
 
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    lines, bars = ["# Results", "", LEGEND], {}
-    files = {x.stem: json.loads(x.read_text("utf-8")) for x in RESULTS.glob("*.json")}
-    for name, found in sorted(files.items()):
-        jobs = found.get("jobs") or {"": found}
-        for job, part in jobs.items():
-            title = " ".join(filter(None, (name, job)))
-            lines += _table(title, found, part, shown)
-            if job:
-                ratios = {engine: row["ratio"] for engine, row in part["rows"].items()}
-                bars[title.removeprefix("classify_")] = ratios
-    (RESULTS / "README.md").write_text("\n".join(lines), "utf-8")
+    subprocess.run(
+        [sys.executable, str(HERE.parent / "scripts/figures.py")], check=True
+    )
+    bars = {}
+    for file in sorted(RESULTS.glob("classify_*.json")):
+        for job, part in json.loads(file.read_text("utf-8"))["jobs"].items():
+            ratios = {engine: row["ratio"] for engine, row in part["rows"].items()}
+            bars[f"{file.stem.removeprefix('classify_')} {job}"] = ratios
     if not bars:
         return
     engines = sorted({engine for ratios in bars.values() for engine in ratios})
@@ -83,22 +73,6 @@ def report():
     axes.legend()
     figure.tight_layout()
     figure.savefig(RESULTS / "ratios.png", dpi=120)
-
-
-def _table(title, found, part, shown):
-    rows = part["rows"]
-    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
-    machine = found["machine"]
-    told = f"{machine['processor']}, {machine['cores']} cores, load {found['load']:.1f}"
-    if "matrix_gflops" in part:
-        told += f", matrix product at {part['matrix_gflops']:.0f} GFLOP/s"
-    yield from (f"## {title}", "", f"{told}.", "")
-    yield "| | " + " | ".join(columns) + " |"
-    yield "|---" * (len(columns) + 1) + "|"
-    for name, row in rows.items():
-        cells = (shown(row.get(column)) for column in columns)
-        yield f"| {name} | " + " | ".join(cells) + " |"
-    yield ""
 
 
 def main():

@@ -1,13 +1,12 @@
 """Hook of mkdocs.yml: generated parts of pages, and links to files outside docs/.
 
-A page contains the comment `<!-- releases -->`, `<!-- commands -->`,
-`<!-- promises -->`, `<!-- classifier -->` or `<!-- include PATH -->`, which is replaced
-by its text.
+A page contains the comment `<!-- promises -->`, `<!-- classifier -->` or
+`<!-- include PATH -->`, which is replaced by its text. What stands between
+`<!-- github -->` and `<!-- end -->` is left out.
 """
 
 import ast
 import functools
-import json
 import os
 import pathlib
 import re
@@ -43,9 +42,8 @@ CLASSIFIER = """\
 </section>
 <script type="module" src="{root}examples/browser/classify.js"></script>
 """
-# Published figures that the table of releases shows, as far as a release has them.
-PUBLISHED = (("SQuAD 2.0", "F1"), ("MNLI", "accuracy"), ("CMNLI", "accuracy"))
-PUBLISHED += (("LCQMC", "accuracy"), ("TNEWS", "accuracy"))
+# Comments of `scripts/figures.py`, and what only GitHub shows.
+NOT_SHOWN = re.compile(r"<!-- (?:=\w+ )?-->|<!-- github -->.*?<!-- end -->\n*", re.S)
 
 
 # After i18n, which reads all files from docs/.
@@ -82,14 +80,14 @@ def on_page_markdown(markdown, page, config, files):
     """Replace the comments, and point links to files outside docs/ to their copies."""
     folder = pathlib.PurePosixPath("docs", page.file.src_uri).parent
     text = re.sub(r"<!-- include (\S+) -->", lambda x: _include(x[1], folder), markdown)
-    text = text.replace("<!-- releases -->", _releases())
+    text = NOT_SHOWN.sub("", text)
     is_chinese = page.file.src_uri.endswith(".zh.md")
     text = text.replace("<!-- classifier -->", _classifier(page, is_chinese))
-    text = text.replace("<!-- commands -->", _commands(is_chinese))
     if "<!-- promises -->" in text:
         text = text.replace("<!-- promises -->", _promises())
     if is_chinese:
-        text = _joined(text)
+        # On GitHub, Chinese pages link to Chinese ones; the site finds them itself.
+        text = re.sub(r"(\]\((?!\w+:)[^)#]+)\.zh\.md", r"\1.md", _joined(text))
     return re.sub(r"\]\((\.\./[^)#]+)", lambda x: f"]({_target(x[1], folder)}", text)
 
 
@@ -133,43 +131,6 @@ def _classifier(page, is_chinese):
     )
 
 
-def _releases():
-    """Return the table of `albert_tf.checkpoints.RELEASES`."""
-    file = ROOT / "albert_tf/checkpoints/releases.json"
-    header = "release | layers × width, heads | parameters | published, %"
-    rows = [f"| {header} | mirror | recognised |"]
-    rows.append("|---|---|---|---|---|---|")
-    for name, release in json.loads(file.read_text("utf-8"))["releases"].items():
-        size = release["arguments"]
-        found = {}
-        for task, split, metric, value, *_ in release.get("accuracy", ()):
-            if (task, metric) in PUBLISHED:
-                found.setdefault(f"{task} {split}".strip(), value)
-        published = ", ".join(f"{x} {y}" for x, y in found.items()) or "–"
-        mirror = ", ".join(f"`{x}`" for x in release.get("mirrors", ())) or "–"
-        layers, width = size["num_layers"], size["hidden_dim"]
-        shape = f"{layers} × {width}, {size['num_heads']}"
-        known = "yes" if release.get("index_sha256") else "index unknown"
-        cells = (f"`{name}`", shape, _parameters(size), published, mirror, known)
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
-def _parameters(size):
-    """Return the number of weights of the encoder, whose layers share theirs."""
-    table, width, inner = (
-        size[x] for x in ("embedding_dim", "hidden_dim", "intermediate_dim")
-    )
-    # albert_zh projects the words before it adds positions and segments.
-    is_last = size.get("embedding_projection") == "after_layer_norm"
-    added = table if is_last else width
-    positions = size.get("max_sequence_length", 512) + 2
-    dense = table * width + 5 * width**2 + 2 * width * inner
-    vectors = 2 * added + 11 * width + inner
-    words = size["vocabulary_size"] * table
-    return f"{(words + positions * added + dense + vectors) / 1e6:.1f} M"
-
-
 def _promises():
     """Return the names of all tests as sentences, by file."""
     parts = []
@@ -191,25 +152,3 @@ def _promises():
 
 def _is_mark_of_file(node):
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
-
-
-def _commands(is_chinese):
-    """Return the help of each command of `albert-tf`, in English or in Chinese."""
-    sys.path.insert(0, str(ROOT))
-    import typer
-
-    from albert_tf_cli import app
-    from albert_tf_cli.chinese_help import ChineseFormatter
-
-    group = typer.main.get_command(app)
-    parts = []
-    for name, command in group.commands.items():
-        with typer.Context(command, info_name=f"albert-tf {name}") as context:
-            context.max_content_width = context.terminal_width = 78
-            if is_chinese:
-                context.formatter_class = ChineseFormatter
-            # `get_help` would choose the language by the environment.
-            formatter = context.make_formatter()
-            command.format_help(context, formatter)
-            parts.append(f"## {name}\n\n```text\n{formatter.getvalue()}```")
-    return "\n\n".join(parts)

@@ -7,6 +7,7 @@ numbers.
 
 import ast
 import contextlib
+import decimal
 import io
 import os
 import pathlib
@@ -53,6 +54,7 @@ FAST = ("guides/tokenizers.md", "guides/backbone.md")
 # The first pages of a new user; `make demo` trains and exports like the quickstart. The
 # others train for minutes on one core.
 SLOW = ("README.md", "index.md", "install.md")
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -124,8 +126,16 @@ def run(language, code, namespace):
 
 def words(text):
     """Return the lines of an output without numbers and spaces."""
-    lines = [re.sub(r"[\d.,e+-]*\d|\s+", "", x) for x in text.splitlines()]
+    lines = [re.sub(r"\s+", "", NUMBER.sub("#", x)) for x in text.splitlines()]
     return [x for x in lines if x]
+
+
+def is_close(found, printed):
+    """Compare integers exactly, floats within one unit of the last printed digit."""
+    if re.fullmatch(r"[\d,]+", printed):
+        return found == printed
+    *_, exponent = decimal.Decimal(printed).as_tuple()
+    return abs(float(found) - float(printed)) < 1.01 * 10**exponent
 
 
 @pytest.mark.traced
@@ -144,6 +154,8 @@ def test_the_blocks_of_a_page_run(page, folder):
         output = run(language, code, namespace)
         if expected is not None:
             assert words(output) == words(expected), code
+            numbers = zip(NUMBER.findall(output), NUMBER.findall(expected), strict=True)
+            assert [x for x in numbers if not is_close(*x)] == [], code
 
 
 @pytest.mark.parametrize(
@@ -157,8 +169,23 @@ def test_a_translation_has_the_code_of_the_original(page):
 def test_pages_are_short_and_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
     for page in sorted((ROOT / "docs").rglob("*.md")):
-        assert len(page.read_text("utf-8").splitlines()) <= 200, page
+        # Without generated tables and texts.
+        text = re.sub(r"(?s)<!-- table .*?<!-- end -->", "", page.read_text("utf-8"))
+        assert len(text.splitlines()) <= 200, page
         assert name_of(original_of(page) or page) in navigation
+
+
+def test_chinese_pages_link_to_chinese_pages():
+    """Also on GitHub, where the site's choice of the language is missing."""
+    pages = [x for x in PAGES if original_of(x)]
+    pages += [ROOT / "examples/README.zh.md"]
+    for page in pages:
+        links = re.findall(r"\]\((?!\w+:)([^)#\s]+)\.md", page.read_text("utf-8"))
+        english = [x for x in links if not x.endswith(".zh")]
+        # The README has a link to the other language.
+        english = [x for x in english if page.parent / x != ROOT / "README"]
+        found = [x for x in english if (page.parent / f"{x}.zh.md").exists()]
+        assert found == [], page
 
 
 def test_options_of_commands_exist():

@@ -15,12 +15,6 @@ OPTIONS = ("--steps", 4, "--batch-tokens", 448, "--steps-per-call", 2)
 OPTIONS += ("--intervals", 2)
 
 
-def test_the_page_has_the_results_of_the_repository():
-    page = runpy.run_path(str(BENCHMARKS / "paper_page.py"))
-    text = page["PAGE"].read_text("utf-8")
-    assert page["filled"](text, page["tables"](page["RESULTS"] / "paper")) == text
-
-
 @pytest.mark.nightly
 def test_runs_are_pretrained_scored_and_shown(tmp_path):
     pytest.importorskip("jax")

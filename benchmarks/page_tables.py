@@ -1,0 +1,443 @@
+"""The tables of pages, from the results of the benchmarks: `make figures`.
+
+Each function in `TABLES` returns a table in Markdown. Its arguments are the results by
+the name of their file, and whether the page is in Chinese.
+"""
+
+import statistics
+
+# Data of `benchmarks/classify.py`, and a text of its examples in both languages.
+CLASSIFIED = {
+    "classify_lcqmc_albert_tiny_zh": ("tiny, {} LCQMC pairs", "tiny，{} 个 LCQMC 句对"),
+    "classify_chnsenticorp_albert_tiny_zh": (
+        "tiny, {} of ChnSentiCorp",
+        "tiny，{} 条 ChnSentiCorp",
+    ),
+    "classify_long_albert_tiny_zh": (
+        "tiny, {} texts of {:.0f} tokens",
+        "tiny，{} 条 {:.0f} 个 token 的文本",
+    ),
+    "classify_lcqmc_albert_base_zh": ("base, {} LCQMC pairs", "base，{} 个 LCQMC 句对"),
+}
+ENGINES = {
+    "albert-tf": ("albert-tf, Keras", "albert-tf，Keras"),
+    "ONNX Runtime float32": ("albert-tf, ONNX Runtime", "albert-tf，ONNX Runtime"),
+    "ONNX Runtime int8": ("the same, int8", "同左，int8"),
+    "LiteRT int8": ("LiteRT, int8", "LiteRT，int8"),
+    "transformers": ("transformers", "transformers"),
+    "transformers, sorted": ("transformers, sorted", "transformers，排序"),
+    "KerasHub, padded to the longest": ("KerasHub, trimmed", "KerasHub，裁剪"),
+}
+TRAINED = ("albert-tf", "transformers", "KerasHub, padded to the longest")
+PREDICT, ON_BATCH = "albert-tf predict", "KerasHub predict_on_batch"
+LATENCY = {
+    "SavedModel": "SavedModel",
+    PREDICT: "albert-tf `predict`",
+    ON_BATCH: "KerasHub `predict_on_batch`",
+    "transformers": "transformers",
+    "ONNX Runtime float32": "ONNX Runtime",
+    "ONNX Runtime int8": "ONNX Runtime, int8",
+    "LiteRT int8": "LiteRT, int8",
+}
+# Names of data sets in `pretraining_gain.json`, in pages, and in short.
+DATA = {
+    "ChnSentiCorp": ("ChnSentiCorp", "ChnSentiCorp"),
+    "the demo's reviews": ("the demo's reviews", "演示用评论"),
+    "THUCNews headlines": ("THUCNews headlines", "THUCNews 标题"),
+    "LCQMC": ("LCQMC pairs", "LCQMC 句对"),
+    "STS-B": ("STS-B, Spearman", "STS-B，Spearman"),
+    "NLPCC 2014 shops": ("NLPCC 2014 shops", "NLPCC 2014 电商"),
+    "People's Daily": ("People's Daily, entity F1", "人民日报，实体 F1"),
+}
+SHORT = {
+    "ChnSentiCorp": ("reviews (ChnSentiCorp)", "评论（ChnSentiCorp）"),
+    "THUCNews headlines": ("headlines (THUCNews)", "新闻标题（THUCNews）"),
+    "LCQMC": ("question pairs (LCQMC)", "问句对（LCQMC）"),
+    "STS-B": ("similarity (STS-B, Spearman)", "语义相似度（STS-B，Spearman）"),
+    "People's Daily": ("entities (People's Daily, F1)", "命名实体（人民日报，F1）"),
+}
+OURS, RANDOM = "albert_micro_zh_reviews", "random weights"
+# Initials of the baselines.
+BASELINES = {
+    "TF-IDF, logistic regression": "C",
+    "mean of token vectors": "M",
+    "naive Bayes": "B",
+    "cosine of TF-IDF": "T",
+    "CRFsuite on characters": "F",
+}
+SIZES = {
+    "0": ("none", "无标注"),
+    "50": ("50", "50"),
+    "500": ("500", "500"),
+    "all": ("all", "全部"),
+}
+LEGEND = """\
+`ratio` is the median speed over the rounds, relative to the row with ratio 1, with the
+smallest and the largest. `cpu_ratio` is the same by processor time. `share` is the rate
+of operations relative to that of a matrix product, measured just before and after.
+`of KerasHub` is the time relative to KerasHub, and `90%` the 90th percentile."""
+
+
+def table(columns, rows, first=""):
+    """Return a table in Markdown; `first` is the title of the rows."""
+    lines = [(first, *columns), ["---"] * (len(columns) + 1), *rows]
+    # An empty cell has one space, and the second line none.
+    text = "\n".join("|" + "".join(f" {x} |" for x in line) for line in lines)
+    return text.replace("  |", " |").replace("| --- ", "|---").replace("--- |", "---|")
+
+
+def speed_of(results, chinese, job, titles):
+    """Return the speed relative to KerasHub by data and engine.
+
+    That of transformers is in bold where it is faster than `fit` or `predict` of Keras.
+    """
+    lines = []
+    for file, texts in CLASSIFIED.items():
+        settings, rows = results[file]["settings"], results[file][job]
+        text = texts[chinese].format(settings["examples"], settings["mean_tokens"])
+        lines.append((text, *(_speed(rows, engine) for engine in titles)))
+    return table([title[chinese] for title in titles.values()], lines)
+
+
+def _speed(rows, engine):
+    row = rows[engine]
+    text = f"{row['ratio']:.1f}"
+    if engine.startswith("transformers") and row["ratio"] > rows["albert-tf"]["ratio"]:
+        text = f"**{text}**"
+    return f"{text} ({row['smallest']:.1f}, {row['largest']:.1f})"
+
+
+def predict(results, chinese):
+    return speed_of(results, chinese, "predict", ENGINES)
+
+
+def fit(results, chinese):
+    titles = {x: ENGINES[x] for x in TRAINED} | {"albert-tf": ("albert-tf",) * 2}
+    return speed_of(results, chinese, "fit", titles)
+
+
+def speed_in_short(results, chinese):
+    """Return the table of the README."""
+    file = results["classify_lcqmc_albert_tiny_zh"]
+    rows, trained = (
+        {engine: f"{row['ratio']:.1f}" for engine, row in file[job].items()}
+        for job in ("predict", "fit")
+    )
+    other = "{} ({})" if not chinese else "{}（{}）"
+    trimmed = "KerasHub, padded to the longest"
+    names = (
+        ("albert-tf: `model.predict`, `fit`", "albert-tf：`model.predict`、`fit`"),
+        (
+            "albert-tf: `albert-tf predict` with ONNX Runtime (int8)",
+            "albert-tf：`albert-tf predict`，ONNX Runtime（int8）",
+        ),
+        ("transformers (texts sorted by length)", "transformers（先按长度排序）"),
+        (
+            "KerasHub, batches cut to their longest text",
+            "KerasHub，按批次内最长文本裁剪",
+        ),
+    )
+    onnx = other.format(rows["ONNX Runtime float32"], rows["ONNX Runtime int8"])
+    peer = other.format(rows["transformers"], rows["transformers, sorted"])
+    cells = (
+        (rows["albert-tf"], trained["albert-tf"]),
+        (onnx, ""),
+        (peer, trained["transformers"]),
+        (rows[trimmed], trained[trimmed]),
+    )
+    lines = [(x[chinese], *y) for x, y in zip(names, cells, strict=True)]
+    return table(["`predict`", "`fit`"], lines)
+
+
+def latency(results, chinese):
+    lines = []
+    for size in ("tiny", "base"):
+        rows = results[f"latency_albert_{size}_zh"]
+        lines.append([size, *(_digits(rows[x]["ms"]) for x in LATENCY)])
+    names = [x.replace(", ", "，") if chinese else x for x in LATENCY.values()]
+    return table(names, lines)
+
+
+def _digits(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def engines(results, chinese):
+    """Return texts per second by engine, and the milliseconds of one text."""
+    files = ("lcqmc", "chnsenticorp", "long")
+    files = [results[f"classify_{x}_albert_tiny_zh"] for x in files]
+    latencies = results["latency_albert_tiny_zh"]
+    lines = []
+    for title, engine, single in (
+        ("Keras, `model.predict`", "albert-tf", PREDICT),
+        ("SavedModel", None, "SavedModel"),
+        *(
+            (x.replace(" float", ", float").replace(" int", ", int"), x, x)
+            for x in ("ONNX Runtime float32", "ONNX Runtime int8", "LiteRT int8")
+        ),
+    ):
+        rates = [_rate(x["predict"][engine]["examples/s"]) for x in files if engine]
+        ms = f"{latencies[single]['ms']:.1f} ms"
+        title = title.replace(", ", "，") if chinese else title
+        lines.append((title, *(rates or [""] * len(files)), ms))
+    tokens = f"{files[-1]['settings']['mean_tokens']:.0f}"
+    long = f"{tokens} 个 token 的文本" if chinese else f"texts of {tokens} tokens"
+    columns = ("LCQMC", "ChnSentiCorp", long, "单条文本" if chinese else "one text")
+    return table(columns, lines, "引擎" if chinese else "engine")
+
+
+def _rate(value):
+    return f"{value:.0f}" if value >= 20 else f"{value:.1f}"
+
+
+def scores(results, name, size):
+    """Return the scores of the seeds of our model: few labels by `finetune`."""
+    few = results["few_labels"]
+    row = few.get(f"{name}, {500 if size == '0' else size} labels", {})
+    if row and size == "0":
+        return [row["none"]]
+    if row:
+        return [y for x, y in row.items() if x.startswith("after ")]
+    return results["pretraining_gain"].get(f"{name}, {size}", {}).get(OURS, [])
+
+
+def best_baseline(results, name, size):
+    """Return the mean and the initial of the best baseline, or `None`."""
+    row = results["pretraining_gain"].get(f"{name}, {size}", {})
+    means = [(statistics.mean(row[x]), y) for x, y in BASELINES.items() if x in row]
+    return max(means, default=None)
+
+
+def accuracy(results, chinese):
+    """Return the scores of our model, in bold if better than the best baseline."""
+    lines = []
+    for name, titles in DATA.items():
+        for size, labels in SIZES.items():
+            ours = scores(results, name, size)
+            if not ours:
+                continue
+            best = best_baseline(results, name, size)
+            row = results["pretraining_gain"].get(f"{name}, {size}", {})
+            is_better = best and statistics.mean(ours) > best[0]
+            title = ("，" if chinese else ", ").join((titles[chinese], labels[chinese]))
+            lines.append(
+                (
+                    title,
+                    # Without labels, nothing is drawn by a seed.
+                    _mean(ours, chinese, is_better, by_seed=size != "0"),
+                    _mean(row.get(RANDOM, ()), chinese),
+                    f"{best[0]:.3f} {best[1]}" if best else "",
+                )
+            )
+    first = "测试集与标注数" if chinese else "test set, labels"
+    others = ("随机权重", "最佳基线") if chinese else (RANDOM, "best baseline")
+    return table((OURS, *others), lines, first)
+
+
+def _mean(values, chinese, is_bold=False, by_seed=True):
+    if not values:
+        return ""
+    text = f"{statistics.mean(values):.3f}"
+    text = f"**{text}**" if is_bold else text
+    if len(values) > 1 or not by_seed:
+        return text
+    return text + ("（单个随机种子）" if chinese else " (one seed)")
+
+
+def accuracy_in_short(results, chinese):
+    """Return the table of the README."""
+    lines = []
+    for name, titles in SHORT.items():
+        cells = []
+        for size in SIZES:
+            ours, best = scores(results, name, size), best_baseline(results, name, size)
+            other = "（{:.3f}）" if chinese else " ({:.3f})"
+            text = f"{statistics.mean(ours):.3f}" if ours else ""
+            cells.append(text + (other.format(best[0]) if ours and best else ""))
+        lines.append([titles[chinese], *cells])
+    columns = (
+        ("无标注", "50 条标注", "500 条标注", "全部标注")
+        if chinese
+        else ("no labels", "50 labels", "500 labels", "all labels")
+    )
+    return table(columns, lines)
+
+
+def service(results, chinese):
+    lines = []
+    for name in ("albert-tf-lite", "albert-tf-lite, int8", "transformers"):
+        row = results["service_http"][name]
+        cells = [f"{row[x]:.1f} ms" for x in ("median, ms", "99 %, ms")]
+        cells += [f"{row['requests/s']:.0f}", f"{row['start, s']:.1f} s"]
+        memory = [f"{row[x]:.0f} MB" for x in ("MB", "MB at the end")]
+        cells.append(("，" if chinese else ", ").join(memory))
+        lines.append([name.replace(", ", "，") if chinese else name, *cells])
+    columns = (
+        ("延迟中位数", "99% 延迟", "每秒请求数", "启动", "各进程内存合计，结束时")
+        if chinese
+        else (
+            *("median", "99th percentile", "requests per second", "start"),
+            "memory of the workers, at the end",
+        )
+    )
+    return table(columns, lines)
+
+
+def early_exit(results, chinese):
+    names = {"plain": "without early exit"}
+    names |= {f"patience {x}": f"`patience={x}`" for x in (4, 3, 2, 1)}
+    rows = results["early_exit_12_layers"]
+    lines = []
+    for name, title in names.items():
+        row = rows[name]
+        speed, layers = f"{row['ratio']:.1f}", f"{row['layers']:.1f}"
+        lines.append((title, f"{row['accuracy']:.3f}", speed, layers))
+    return table(("accuracy", "speed", "layers"), lines)
+
+
+def convert(results, chinese):
+    lines = []
+    for name, row in results["convert"]["rows"].items():
+        title = f"`{name}`" if name != "numpy" else "read and written with NumPy"
+        ratios = (f"{row[x]:.2f}" for x in ("ratio", "memory / file"))
+        lines.append((title, f"{row['seconds']:.1f}", *ratios))
+    columns = ("seconds", "ratio", "peak memory above the libraries' / file")
+    return table(columns, lines, f"{results['convert']['megabytes']:.0f} MB")
+
+
+# MB/s of the original generator of albert_zh, as in `benchmarks/pretrain_data.py`.
+ORIGINAL = 0.18
+
+
+def pretrain_data(results, chinese):
+    names = {
+        "jieba alone, one core": "只用 jieba 分词，单核",
+        "records, one core": "生成数组，单核",
+        "records, 4 cores": "生成数组，4 核",
+    }
+    rows = results["pretrain_data"]["rows"]
+    rates = {name: rows[name]["MB/s"] for name in names}
+    lines = [
+        [
+            names[name] if chinese else name,
+            f"{rate:.2f}",
+            f"{rate / rates['jieba alone, one core']:.2f}",
+            f"{rate / ORIGINAL:.1f}",
+        ]
+        for name, rate in rates.items()
+    ]
+    columns = (
+        ("MB/s", "相对只用 jieba 分词", f"相对 albert_zh 的生成脚本（{ORIGINAL}）")
+        if chinese
+        else ("MB/s", "to jieba alone", f"to albert_zh's generator ({ORIGINAL})")
+    )
+    first = (
+        "语料转 token 数组，512 个 token" if chinese else "text to records, 512 tokens"
+    )
+    return table(columns, lines, first)
+
+
+def shares(results, chinese):
+    """Return the rates of operations as shares of that of a matrix product."""
+    engines = ("albert-tf", "ONNX Runtime float32", "transformers, sorted")
+    lines = []
+    for file, titles in CLASSIFIED.items():
+        settings, predicted = results[file]["settings"], results[file]["predict"]
+        title = titles[chinese].format(settings["examples"], settings["mean_tokens"])
+        cells = [predicted[x]["share"] for x in engines]
+        cells.append(results[file]["fit"]["albert-tf"]["share"])
+        lines.append([title, *(f"{x:.0%}" for x in cells)])
+    names = ("`predict`", "ONNX Runtime", "transformers, sorted", "`fit`")
+    return table(names, lines)
+
+
+def pretraining(results, chinese):
+    """Return the accuracy of the bundled checkpoint by the tokens read."""
+    rows = results["bundled_training"]["rows"]
+    start, end = "albert_micro_zh, ", " million tokens"
+    lines = [
+        [
+            f"{int(name.removeprefix(start).removesuffix(end)):,}",
+            *(f"{row[x]:.3f}" for x in ("masked tokens", "sentence order")),
+        ]
+        for name, row in rows.items()
+        if name.startswith(start) and name.endswith(end)
+    ]
+    dev = rows["albert_micro_zh, dev"]
+    scores = (f"{dev[x]:.3f}" for x in ("masked tokens", "sentence order"))
+    lines.append(["dev, 15% masked", *scores])
+    return table(("masked tokens", "sentence order"), lines, "million tokens read")
+
+
+def continued(results, chinese):
+    """Return the accuracy before and after the training to 512 positions."""
+    start = "albert_micro_zh_512, "
+    lines = [
+        [name.removeprefix(start), *(f"{row[x]:.3f}" for x in ("before", "after"))]
+        for name, row in results["bundled_training"]["rows"].items()
+        if name.startswith(start)
+    ]
+    return table(("before", "after"), lines, "tokens")
+
+
+def all_results(results, chinese):
+    """Return the rows of every file."""
+    parts = [LEGEND, ""]
+    for name, found in sorted(results.items()):
+        jobs = found.get("jobs") or {"": found}
+        for job, part in jobs.items():
+            parts += _rows(" ".join(filter(None, (name, job))), found, part)
+    return "\n".join(parts).strip()
+
+
+def _rows(title, found, part):
+    yield from (f"## {title}", "", f"{_machine(found, part)}", "")
+    rows = part.get("rows")
+    if rows is None:
+        rows = {x: {"value": y} for x, y in part.items() if isinstance(y, float)}
+        rows.pop("load", None)
+    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+    lines = [
+        [name, *(shown(row.get(x)) for x in columns)] for name, row in rows.items()
+    ]
+    yield table(columns, lines)
+    yield ""
+
+
+def _machine(found, part):
+    if "recorded" in found:
+        return " ".join(f"{x}: {y}." for x, y in found["recorded"].items())
+    if "machine" not in found:
+        return "The machine was not recorded."
+    machine = found["machine"]
+    text = f"{machine['processor']}, {machine['cores']} cores, load {found['load']:.1f}"
+    if "matrix_gflops" in part:
+        text += f", matrix product at {part['matrix_gflops']:.0f} GFLOP/s"
+    return f"{text}."
+
+
+def shown(value):
+    if value is None:
+        return "-"
+    if isinstance(value, list):
+        return ", ".join(map(shown, value))
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+TABLES = {
+    "predict": predict,
+    "fit": fit,
+    "latency": latency,
+    "engines": engines,
+    "accuracy": accuracy,
+    "accuracy_in_short": accuracy_in_short,
+    "speed_in_short": speed_in_short,
+    "service": service,
+    "early_exit": early_exit,
+    "convert": convert,
+    "pretrain_data": pretrain_data,
+    "shares": shares,
+    "pretraining": pretraining,
+    "continued": continued,
+    "results": all_results,
+}
