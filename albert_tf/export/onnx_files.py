@@ -38,9 +38,10 @@ def onnx(
         task: as in `albert_tf.export.litert`, or a model for question answering or
             multiple choice.
         path: path of the file, such as `"model.onnx"`.
-        precision: `"float32"`, or `"int8"` for a quarter of the size and more speed
-            (weights in 8 bits, activations quantized when they are computed, with a
-            scale per token: a score does not depend on the other texts of a call).
+        precision: `"float32"`, or `"int8"` for a third of the size and more speed:
+            weights in 8 bits, token embeddings in 16, and activations quantized when
+            they are computed, with a scale per token, so that a score does not depend
+            on the other texts of a call.
         preset: optional path of the preset, or the TensorFlow 1 checkpoint, with this
             model. In the file `model.onnx` in it, or in int8 `model.int8.onnx`,
             `albert_tf_lite.pipeline` then answers for the preset, as long as its
@@ -83,8 +84,8 @@ def onnx(
     plain = network.model({output: output_shape(task, settings["units"])})
     model = quantize(plain, library) if precision == "int8" else plain
     if compare is not None:
-        files = [_content(x, settings, library) for x in (plain, model)]
-        settings["agreement"] = agreement(*files, compare)
+        expected, found = (_content(x, settings, library) for x in (plain, model))
+        settings["agreement"] = agreement(expected, found, compare)
     with complete_file(path) as temporary:
         temporary.write_bytes(_content(model, settings, library))
 

@@ -1,4 +1,4 @@
-"""Weights of an ONNX graph in 8 bits, with activations scaled per row."""
+"""Weights of an ONNX graph in 8 bits, with activations scaled per token."""
 
 from typing import Any
 
@@ -11,21 +11,24 @@ _LARGEST_WEIGHT = 64
 _STEP, _ZERO = np.float32(1 / 127), np.uint8(128)
 
 
-def quantize(model: Any, library: Any) -> Any:
-    """Return an `onnx.ModelProto` with the weights of products and tables in 8 bits.
+def quantize(model: Any, library: Any, table_bits: int = 16) -> Any:
+    """Return an `onnx.ModelProto` with the weights of products in 8 bits.
 
-    Each token's activations are scaled by the largest of them. A scale for all tokens
-    of a batch, as in `onnxruntime.quantization.quantize_dynamic`, would let the score
-    of a text depend on the other texts. The operations are those of ONNX itself, in
-    the form (`QuantizeLinear`, `DequantizeLinear`) that runtimes turn into products of
-    integers.
+    Tables have 16 bits, or with `table_bits=8` a scale per row: a smaller file, and
+    more labels that differ from those of float32.
+
+    The activations of each token are scaled by the largest of them. A scale for all
+    tokens of a batch, as in `onnxruntime.quantization.quantize_dynamic`, would let the
+    score of a text depend on the other texts. The operations are those of ONNX itself,
+    `QuantizeLinear` and `DequantizeLinear`, which runtimes fuse with a product into one
+    of integers.
     """
-    return _Quantizer(model, library).quantized()
+    return _Quantizer(model, library, table_bits).quantized()
 
 
 class _Quantizer:
-    def __init__(self, model, library):
-        self._onnx, self._model = library, model
+    def __init__(self, model, library, table_bits):
+        self._onnx, self._model, self._table_bits = library, model, table_bits
         self._weights = {x.name: x for x in model.graph.initializer}
         self._nodes: list = []
         self._initializers: dict[str, Any] = {}
@@ -74,6 +77,11 @@ class _Quantizer:
 
     def _add_table(self, node, weight):
         ids, output = node.input[1], node.output[0]
+        if self._table_bits == 16:
+            values = self._onnx.numpy_helper.to_array(weight).astype("float16")
+            values = self._constant(f"{weight.name}_float16", values)
+            self._node("Cast", self._node("Gather", values, ids), to=1, output=output)
+            return
         values, scales = self._quantized_weight(weight, 1, 127)
         rows = self._node("Cast", self._node("Gather", values, ids), to=1)
         last = self._constant("last_axis", np.array([-1]))

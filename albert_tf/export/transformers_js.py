@@ -99,7 +99,7 @@ def transformers_js(task: AlbertTask, directory: str | os.PathLike) -> None:
         for precision, name in NETWORKS.items():
             model = _network(task, target, library, precision)
             if precision == "int8":
-                model = quantize(model, library)
+                model = quantize(model, library, table_bits=8)
             (folder / name).write_bytes(model.SerializeToString())
         write_card(folder, task, pathlib.Path(directory).name)
 
