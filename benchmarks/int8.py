@@ -41,7 +41,8 @@ def main():
         rows, settings = measured(folder, file, arguments)
         console.print(table_of(rows, COLUMNS), name, settings)
         jobs[name] = {"rows": rows, **settings}
-    write_results("int8", {"jobs": jobs})
+        # After each model, because long texts take minutes.
+        write_results("int8", {"jobs": jobs})
 
 
 def measured(folder, file, arguments):
