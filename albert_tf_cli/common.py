@@ -122,12 +122,15 @@ def check_checkpoint(name: str) -> None:
     )
 
 
-def open_network(path: str, task_name: str | None = None) -> Any:
+def open_network(
+    path: str, task_name: str | None = None, precision: str | None = "float32"
+) -> Any:
     """Open an exported file, or that beside a model, without importing TensorFlow.
 
-    Return `None` if there is none that answers as the model does.
+    `precision` is as for `albert_tf_lite.pipeline`. Return `None` if there is none that
+    answers as the model does. Raise if int8 was asked for.
     """
-    from albert_tf_lite.opening import NETWORK, open_exported
+    from albert_tf_lite.opening import NETWORK, int8_file, open_exported
 
     if pathlib.Path(path).suffix in EXPORTED:
         return open_exported(path)
@@ -135,10 +138,13 @@ def open_network(path: str, task_name: str | None = None) -> Any:
     folder = find_bundled(name) or pathlib.Path(name)
     # The file of a named head has the name of the head.
     file = f"{head}.onnx" if head else NETWORK
-    if not (folder / file).is_file():
+    if precision == "int8":
+        return open_exported(folder, file=file, precision=precision)
+    files = [folder / file, *([] if precision else [int8_file(folder / file)])]
+    if not any(x.is_file() for x in files):
         return None
     try:
-        network = open_exported(folder, file=file)
+        network = open_exported(folder, file=file, precision=precision)
     except MissingPackageError:
         return None
     except AlbertError as error:

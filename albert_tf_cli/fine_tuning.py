@@ -22,7 +22,15 @@ from albert_tf_cli.options import (
 )
 from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.opening import NETWORK, preset_digest
+from albert_tf_lite.onnx_model import OnnxModel
+from albert_tf_lite.opening import (
+    LEAST_AGREEMENT,
+    LEAST_EXAMPLES,
+    NETWORK,
+    int8_file,
+    is_safe,
+    preset_digest,
+)
 
 _TASK_NAMES = tuple(name for name, task in TASKS.items() if task.read)
 TaskName: Any = Literal[_TASK_NAMES]
@@ -31,6 +39,8 @@ PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
 # Minimum number of dev examples, and examples of the most frequent class per example of
 # the rarest, without a warning.
 LEAST_DEV, MOST_FREQUENT = 20, 50
+# Most dev examples on which int8 is compared with float32.
+MOST_COMPARED = 2000
 # Scores that are not better if they are larger.
 _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 
@@ -315,8 +325,7 @@ def _train(context, args, model, task, data):
 
 
 def _write(context, args, model, task, data, metrics):
-    """Write metrics.json, history.png, the exported model and the model card."""
-    from albert_tf.export import onnx
+    """Write metrics.json, history.png, the exported models and the model card."""
     from albert_tf.files import remove_directory, write_json
     from albert_tf.model_card import write_model_card
     from albert_tf.training.run_state import plot_history
@@ -334,9 +343,7 @@ def _write(context, args, model, task, data, metrics):
         *(metrics["history"], ("loss", args.monitor), folder / "history.png"),
         start=metrics.get("start"),
     )
-    # For answers without TensorFlow, where the package and the task allow it.
-    with contextlib.suppress(ImportError, AlbertError):
-        onnx(model, folder / NETWORK, preset=folder)
+    _export(model, folder, data["dev"])
     write_model_card(folder, model, **card)
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
@@ -350,6 +357,36 @@ def _write(context, args, model, task, data, metrics):
         f"{', '.join(best)}. Model, README.md and metrics.json are in {args.output}",
         soft_wrap=True,
     )
+
+
+def _export(model, folder, dev):
+    """Write files for answers without TensorFlow, if package and task allow it.
+
+    One in int8 is kept if it is safe.
+    """
+    from albert_tf.export import onnx
+
+    network, int8 = folder / NETWORK, int8_file(folder / NETWORK)
+    # Of an earlier training.
+    int8.unlink(missing_ok=True)
+    with contextlib.suppress(ImportError, AlbertError):
+        onnx(model, network, preset=folder)
+        if len(dev) < LEAST_EXAMPLES:
+            return
+        step = -(-len(dev) // MOST_COMPARED)
+        texts = dev.select(range(0, len(dev), step)).x
+        onnx(model, int8, precision="int8", preset=folder, compare=texts)
+        settings = OnnxModel(int8, threads=1).settings
+        found = settings["agreement"]
+        answers, use = f"those of float32 for {found['answers']:.1%}", "int8"
+        if not is_safe(settings):
+            int8.unlink()
+            use = f"float32, because {LEAST_AGREEMENT:.1%} is needed for int8"
+        common.console.print(
+            f"Answers in int8 are {answers} of {found['examples']:,} dev examples: "
+            f"predict uses {use}",
+            soft_wrap=True,
+        )
 
 
 def _outcome(metrics):

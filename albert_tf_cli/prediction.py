@@ -63,6 +63,13 @@ def predict(
             "cluster in RAY_ADDRESS, which shares the file of the model."
         ),
     ] = None,
+    precision: Annotated[
+        Literal["float32", "int8"] | None,
+        model_option(
+            "Precision of a model that `finetune` wrote. Default: int8, if it gave the "
+            "answers of float32 on dev, otherwise float32."
+        ),
+    ] = None,
     top_k: Annotated[
         int | None,
         output_option("Answers per text, the most likely first; 0 for all.", min=0),
@@ -116,7 +123,9 @@ def predict(
     settings: dict[str, Any] = {"batch_size": batch_size}
     settings |= {"candidate_labels": labels} if labels else {}
     settings |= {} if top_k is None else {"top_k": top_k or None}
-    opened = _open(model, task_name, engine, explain, settings)
+    opened = _open(model, task_name, engine, precision, explain, settings)
+    if precision is None:
+        _print_precision(opened.network, model)
     if explain and not (common.console.is_terminal or as_json or output):
         common.errors.print(
             "--explain colours the texts on a terminal. Pass --json for numbers."
@@ -125,7 +134,8 @@ def predict(
     blocks = _read(opened, model, file, texts, columns)
     if opened.network and len(blocks.sizes) > 1:
         # One thread per process, also if there is a single process.
-        answer = Pipeline(open_exported(model, threads=1), **settings)
+        network = open_exported(opened.network.path, threads=1)
+        answer = Pipeline(network, **settings)
         opened = dataclasses.replace(opened, answer=answer)
     elif engine != "ray":
         workers = 1
@@ -236,22 +246,34 @@ def _free_name(name, columns):
     return next(x for x in names if x not in columns)
 
 
-def _open(model, task_name, engine, explain, settings):
+def _open(model, task_name, engine, precision, explain, settings):
     """Open a model, without TensorFlow if an exported file answers."""
     is_int8 = engine in ("onnx", "litert")
     is_exported = pathlib.Path(model).suffix in common.EXPORTED
-    if is_exported and (task_name or is_int8 or explain):
+    if is_exported and (task_name or is_int8 or explain or precision):
         raise AlbertError(
-            "--task, --engine onnx or litert, and --explain do not apply to an "
-            f"exported file. Received: {model}"
+            "--task, --engine onnx or litert, --explain and --precision do not apply "
+            f"to an exported file. Received: {model}"
+        )
+    if precision and (is_int8 or explain):
+        raise AlbertError(
+            "--precision does not apply to --engine onnx or litert, which compute in "
+            "int8, nor to --explain, which computes in float32."
         )
     if is_exported:
         common.check_files(model)
     else:
         common.check_checkpoint(model)
-    network = None if is_int8 or explain else common.open_network(model, task_name)
+    network = None
+    if not (is_int8 or explain):
+        network = common.open_network(model, task_name, precision)
     if network:
         return _Opened(Pipeline(network, **settings), network)
+    if precision == "int8":
+        raise AlbertError(
+            f"The int8 file of {model} is not for --task {task_name}. Leave out "
+            "--precision or --task."
+        )
     if engine == "ray":
         raise AlbertError(
             "--engine ray needs an exported model, and does not apply to --explain. "
@@ -267,6 +289,17 @@ def _open(model, task_name, engine, explain, settings):
     check_support("--explain", "explain", opened.task)
     explainer = opened.task.explain(opened.answer.answerer)
     return dataclasses.replace(opened, explainer=explainer)
+
+
+def _print_precision(network, model):
+    """Print why a directory is answered in int8, to standard error."""
+    found = network and network.settings.get("agreement")
+    if found and pathlib.Path(model).suffix not in common.EXPORTED:
+        common.errors.print(
+            f"Answers in int8, which were those of float32 for {found['answers']:.1%} "
+            f"of {found['examples']:,} dev examples. For float32: --precision float32",
+            soft_wrap=True,
+        )
 
 
 def _read(opened, model, file, texts, columns):

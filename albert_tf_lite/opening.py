@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pathlib
+from typing import Any
 
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
@@ -11,6 +12,11 @@ from albert_tf_lite.onnx_model import OnnxModel
 
 # The file in the directory of a model that answers without TensorFlow.
 NETWORK = "model.onnx"
+# The suffix of the same network in int8, and how often its answers must be those of
+# float32 for it to answer by default. Of fewer examples, 0.995 would mean all.
+INT8 = ".int8.onnx"
+LEAST_AGREEMENT, LEAST_EXAMPLES = 0.995, 200
+_PRECISIONS = ("float32", "int8")
 # The files of a preset that determine its answers, and those of a checkpoint of
 # TensorFlow, whose index has the checksums of the weights.
 _PRESET = (
@@ -21,27 +27,65 @@ _PRESET = (
 
 
 def open_exported(
-    path: str | os.PathLike, threads: int | None = None, file: str = NETWORK
+    path: str | os.PathLike,
+    threads: int | None = None,
+    file: str = NETWORK,
+    precision: str | None = None,
 ) -> ExportedModel:
     """Open an exported file, or the one called `file` in the directory of a model.
 
-    Raise if the directory has none, or that of a model with other weights.
+    Beside `file` there may be one in int8. With `precision=None` it is opened if
+    `is_safe`. Raise if the directory has no file, or that of a model with other
+    weights.
     """
     path = pathlib.Path(path)
-    if not path.is_dir():
-        return (LiteRTModel if path.suffix == ".tflite" else OnnxModel)(path, threads)
-    if not (path / file).is_file():
+    if precision not in (None, *_PRECISIONS):
         raise AlbertError(
-            f"{path} has no {file}, which `albert-tf finetune` writes. Export the "
-            "model with albert_tf.export.onnx, or use albert_tf.pipeline."
+            f"`precision` must be one of {', '.join(_PRECISIONS)}. Received: "
+            f"{precision!r}"
         )
-    model = OnnxModel(path / file, threads)
-    if model.settings.get("preset") != preset_digest(path):
+    if not path.is_dir():
+        if precision:
+            raise AlbertError(
+                "`precision` chooses a file in the directory of a model. Received the "
+                f"file {path}. Leave it out."
+            )
+        return (LiteRTModel if path.suffix == ".tflite" else OnnxModel)(path, threads)
+    int8 = int8_file(path / file)
+    if precision is None and int8.is_file():
+        model = OnnxModel(int8, threads)
+        if is_safe(model.settings) and _is_of(model, path):
+            return model
+    network = int8 if precision == "int8" else path / file
+    if not network.is_file():
         raise AlbertError(
-            f"{path / file} is not of the model beside it, which was saved later. "
+            f"{path} has no {network.name}, which `albert-tf finetune` writes"
+            f"{' if it is as good as float32' * (network == int8)}. Export the model "
+            "with albert_tf.export.onnx, or use albert_tf.pipeline."
+        )
+    model = OnnxModel(network, threads)
+    if not _is_of(model, path):
+        raise AlbertError(
+            f"{network} is not of the model beside it, which was saved later. "
             "Export it again with albert_tf.export.onnx."
         )
     return model
+
+
+def int8_file(network: str | os.PathLike) -> pathlib.Path:
+    """Return the path of the int8 file beside a network."""
+    return pathlib.Path(network).with_suffix(INT8)
+
+
+def is_safe(settings: dict[str, Any]) -> bool:
+    """Return whether an int8 file answers often enough as float32, on enough texts."""
+    found = settings.get("agreement", {"answers": 0.0, "examples": 0})
+    is_enough = found["examples"] >= LEAST_EXAMPLES
+    return is_enough and found["answers"] >= LEAST_AGREEMENT
+
+
+def _is_of(model, directory):
+    return model.settings.get("preset") == preset_digest(directory)
 
 
 def preset_files(directory: pathlib.Path) -> list[pathlib.Path]:

@@ -83,7 +83,10 @@ class Pipeline:
 
 
 def pipeline(
-    path: str | os.PathLike, threads: int | None = None, **options: Any
+    path: str | os.PathLike,
+    threads: int | None = None,
+    precision: str | None = None,
+    **options: Any,
 ) -> Pipeline:
     """Return a function from texts to dicts, as `albert_tf.pipeline`.
 
@@ -91,6 +94,9 @@ def pipeline(
         path: an exported file, or a model directory that `albert-tf finetune` wrote.
         threads: optional int, threads of the network. By default one per core: pass 1
             if several processes or threads answer at a time.
+        precision: optional `"float32"` or `"int8"`, the file of a directory. By
+            default int8, if `albert-tf finetune` found its answers to be those of
+            float32: see `answerer.settings["agreement"]`.
         **options: of all calls, as for `albert_tf.pipeline`.
 
     Raises:
@@ -104,7 +110,8 @@ def pipeline(
     classify("很好")  # {"label": "好评", "score": 0.98}
     ```
     """
-    return Pipeline(open_exported(path, threads), **options)
+    answerer = open_exported(path, threads, precision=precision)
+    return Pipeline(answerer, **options)
 
 
 def _read_examples(given, fields, num_required):

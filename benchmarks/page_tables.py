@@ -283,6 +283,33 @@ def service(results, chinese):
     return table(columns, lines)
 
 
+def int8(results, chinese):
+    """Return size, agreement and speed of the files of fine-tuned models."""
+    columns = ("size", "accuracy", "labels of float32", "speed", "change by the batch")
+    if chinese:
+        columns = ("大小", "准确率", "与 float32 标签一致率", "速度", "随批次的变化")
+    names = {"int8, a scale per batch": "int8，每次调用一个系数"} if chinese else {}
+    lines = []
+    for data, job in results["int8"]["jobs"].items():
+        for name, row in job["rows"].items():
+            cells = [f"{row['MB']:.1f} MB", f"{row['accuracy']:.3f}"]
+            cells += [f"{row['as float32']:.4g}", f"{row['cpu_ratio']:.2f}"]
+            title = f"{data}: {names.get(name, name)}"
+            lines.append((title, *cells, f"{row['one batch']:.0e}"))
+    return table(columns, lines)
+
+
+def training_steps(results, chinese):
+    """Return what each optimization adds to the speed of training."""
+    rows = results["training_steps"]["rows"]
+    columns = list(next(iter(rows.values())))
+    lines = [
+        (name, *(f"{row[column]:.2f}" for column in columns))
+        for name, row in rows.items()
+    ]
+    return table(columns, lines)
+
+
 def early_exit(results, chinese):
     names = {"plain": "without early exit"}
     names |= {f"patience {x}": f"`patience={x}`" for x in (4, 3, 2, 1)}
@@ -433,6 +460,8 @@ TABLES = {
     "accuracy_in_short": accuracy_in_short,
     "speed_in_short": speed_in_short,
     "service": service,
+    "int8": int8,
+    "training_steps": training_steps,
     "early_exit": early_exit,
     "convert": convert,
     "pretrain_data": pretrain_data,

@@ -2,14 +2,14 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from albert_tf.checkpoints.heads import HEADS
+from albert_tf.export.agreement import agreement, check_comparable
 from albert_tf.export.description import describe, head_of
 from albert_tf.export.onnx_network import Network, StoredWeights
+from albert_tf.export.quantization import quantize
 from albert_tf.extras import import_extra
 from albert_tf.files import complete_file
 from albert_tf.models.task import AlbertTask
@@ -25,6 +25,7 @@ def onnx(
     precision: str = "float32",
     preset: str | os.PathLike | None = None,
     weights: str | os.PathLike | None = None,
+    compare: Any = None,
 ) -> None:
     """Write an ONNX file, for ONNX Runtime, OpenVINO and Triton.
 
@@ -37,20 +38,28 @@ def onnx(
         task: as in `albert_tf.export.litert`, or a model for question answering or
             multiple choice.
         path: path of the file, such as `"model.onnx"`.
-        precision: `"float32"`, or `"int8"` for a quarter of the size and more speed
-            (weights in 8 bits, activations quantized when they are computed).
+        precision: `"float32"`, or `"int8"` for a third of the size and more speed:
+            weights in 8 bits, token embeddings in 16, and activations quantized when
+            they are computed, with a scale per token, so that a score does not depend
+            on the other texts of a call.
         preset: optional path of the preset, or the TensorFlow 1 checkpoint, with this
-            model. In the file `model.onnx` in it, `albert_tf_lite.pipeline` then
-            answers for the preset, as long as its weights are those of the file.
+            model. In the file `model.onnx` in it, or in int8 `model.int8.onnx`,
+            `albert_tf_lite.pipeline` then answers for the preset, as long as its
+            weights are those of the file.
         weights: optional path of the `.data-00000-of-00001` file, beside `path`, of a
             checkpoint with this model. The ONNX file then holds the graph, and reads
             the weights there.
+        compare: optional texts, as for `predict`, which the training has not seen. An
+            int8 file then contains the share of them to which it gives the answer of
+            float32. `albert_tf_lite.pipeline` uses the file by default if that is
+            0.995 or more of at least 200 texts.
 
     Raises:
-        ImportError: if onnx, or for int8 onnxruntime, is not installed.
+        ImportError: if onnx, or for `compare` onnxruntime, is not installed.
         AlbertError: if the class of the task, `precision` or the activation is not
             supported, or the model has no preprocessor or is quantized, or `weights`
-            are not those of the model, or not beside `path`.
+            are not those of the model, or not beside `path`, or `compare` is given for
+            float32 or for a task whose answers are numbers.
 
     Example:
     ```python
@@ -60,6 +69,8 @@ def onnx(
     """
     library = import_extra("onnx")
     settings = describe(task, precision, ("float32", "int8"))
+    if compare is not None:
+        check_comparable(settings["task"], precision)
     if preset is not None:
         settings["preset"] = preset_digest(preset)
     if weights is not None and precision != "float32":
@@ -70,34 +81,20 @@ def onnx(
     network = Network(library, task.backbone, stored=stored)
     output = settings["output"]
     network.node("Identity", _head(task, network), output=output)
-    model = network.model({output: output_shape(task, settings["units"])})
-    if precision == "int8":
-        model = quantize(model, library)
+    plain = network.model({output: output_shape(task, settings["units"])})
+    model = quantize(plain, library) if precision == "int8" else plain
+    if compare is not None:
+        expected, found = (_content(x, settings, library) for x in (plain, model))
+        settings["agreement"] = agreement(expected, found, compare)
+    with complete_file(path) as temporary:
+        temporary.write_bytes(_content(model, settings, library))
+
+
+def _content(model, settings, library):
+    """Return the content of the file of a model with settings."""
     text = json.dumps(settings, ensure_ascii=False)
     library.helper.set_model_props(model, {SETTINGS: text})
-    with complete_file(path) as temporary:
-        temporary.write_bytes(model.SerializeToString())
-
-
-def quantize(model: Any, library: Any) -> Any:
-    """Return the model with weights in 8 bits and dynamic quantization."""
-    quantization = import_extra("onnxruntime.quantization")
-    # Avoids a warning about preprocessing, which this graph does not need.
-    library.helper.set_model_props(
-        model, {"onnx.quant.pre_process": "onnxruntime.quant"}
-    )
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        path = Path(folder, "int8.onnx")
-        quantization.quantize_dynamic(
-            model,
-            path,
-            op_types_to_quantize=["MatMul", "Gather"],
-            weight_type=quantization.QuantType.QInt8,
-            per_channel=True,
-            # 7 bits, because with 8 sums overflow on processors without VNNI.
-            reduce_range=True,
-        )
-        return library.load(path)
+    return model.SerializeToString()
 
 
 def output_shape(task: Any, units: int) -> list:

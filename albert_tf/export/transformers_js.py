@@ -16,13 +16,9 @@ from albert_tf.export.description import (
     check_preprocessor,
     head_of,
 )
-from albert_tf.export.onnx_files import (
-    embedding,
-    head_input,
-    output_shape,
-    quantize,
-)
+from albert_tf.export.onnx_files import embedding, head_input, output_shape
 from albert_tf.export.onnx_network import Network
+from albert_tf.export.quantization import quantize
 from albert_tf.export.tokenizer_json import tokenizer_json
 from albert_tf.export.transformers_js_card import write_card
 from albert_tf.files import complete_directory, write_json, write_text
@@ -77,7 +73,7 @@ def transformers_js(task: AlbertTask, directory: str | os.PathLike) -> None:
         directory: path to write. Files of an earlier export are replaced.
 
     Raises:
-        ImportError: if onnx or onnxruntime is not installed.
+        ImportError: if onnx is not installed.
         AlbertError: if the class of the task or an activation is not supported, or the
             model has no preprocessor or is quantized.
         FileExistsError: if `directory` holds other files.
@@ -103,7 +99,7 @@ def transformers_js(task: AlbertTask, directory: str | os.PathLike) -> None:
         for precision, name in NETWORKS.items():
             model = _network(task, target, library, precision)
             if precision == "int8":
-                model = quantize(model, library)
+                model = quantize(model, library, table_bits=8)
             (folder / name).write_bytes(model.SerializeToString())
         write_card(folder, task, pathlib.Path(directory).name)
 
@@ -242,7 +238,7 @@ def _transposed_table(layer, network):
     if network.precision == "float32":
         table = network.weight(layer.token_table, layer.token_embedding)
         return network.node("Transpose", table)
-    # ONNX Runtime quantizes no other than weights.
+    # Weights are quantized, not tensors that the graph computes.
     table = keras.ops.convert_to_numpy(keras.ops.cast(layer.token_table, "float32"))
     return network.constant(np.ascontiguousarray(table.T))
 

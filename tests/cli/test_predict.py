@@ -18,6 +18,7 @@ import albert_tf
 from albert_tf.data.tables import Table
 from albert_tf.models import IntegratedGradients
 from albert_tf_cli import common
+from albert_tf_lite import opening
 
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 NAMES = ["好评", "[b]<b>差", "中"]
@@ -230,6 +231,35 @@ def test_invalid_labels_are_skipped_with_a_count(folder, tmp_path):
     with pytest.warns(UserWarning, match="Line 3 of .*a.tsv has the label ''. Skip"):
         result = run("finetune", *train, *options, "--epochs", 1)
     assert "train 3, dev 3 examples" in result.stdout
+
+
+@needs_onnx
+def test_finetune_keeps_int8_where_it_agrees_and_predict_says_so(
+    folder, tmp_path, monkeypatch
+):
+    lines = (folder / "test.tsv").read_text("utf-8").splitlines(keepends=True)
+    rows = "".join([lines[0], *lines[1:] * 10])
+    (tmp_path / "dev.tsv").write_text(rows, "utf-8")
+    files = ("--train", folder / "test.tsv", "--dev", tmp_path / "dev.tsv")
+    train = ("finetune", *files, *write_start(tmp_path), "--output", tmp_path / "out")
+    train = (*train, "--epochs", 1)
+    int8, predict = (
+        tmp_path / "out/model.int8.onnx",
+        ("predict", tmp_path / "out", "好"),
+    )
+    monkeypatch.setattr(opening, "LEAST_AGREEMENT", 0.0)
+    assert "of 210 dev examples: predict uses int8" in run(*train).stdout
+    found, plain = run(*predict), run(*predict, "--precision", "float32")
+    assert "of 210 dev examples. For float32: --precision float32" in found.stderr
+    assert not plain.stderr and plain.stdout != found.stdout
+    assert run("predict", int8, "好", "--json").stdout == found.stdout
+    assert run(*predict, "--precision", "int8").stdout == found.stdout
+    for options in (("--engine", "onnx"), ("--explain",)):
+        refusal = refused(*predict, "--precision", "int8", *options)
+        assert "--precision does not apply to" in refusal
+    monkeypatch.setattr(opening, "LEAST_AGREEMENT", 1.1)
+    assert "predict uses float32, because" in run(*train, "--overwrite").stdout
+    assert not int8.exists() and not run(*predict).stderr
 
 
 def test_a_report_of_a_classifier(folder, tmp_path):

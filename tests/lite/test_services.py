@@ -1,6 +1,7 @@
 """Processes that answer for months: memory, log lines, files, read-only systems."""
 
 import base64
+import json
 import os
 import pathlib
 import random
@@ -137,6 +138,51 @@ def test_the_network_beside_a_model_answers_for_it(tmp_path):
     (tmp_path / "other" / weights).replace(tmp_path / weights)
     with pytest.raises(ValueError, match="is not of the model beside it"):
         albert_tf_lite.pipeline(tmp_path)
+
+
+@needs_onnx
+def test_int8_answers_where_it_agrees_with_float32(tmp_path):
+    import onnx
+
+    task, texts = small_task("labels")
+    network, int8 = tmp_path / "model.onnx", tmp_path / "model.int8.onnx"
+
+    def write():
+        task.save_to_preset(tmp_path)
+        albert_tf.export.onnx(task, network, preset=tmp_path)
+
+    def opened(**options):
+        return pathlib.Path(albert_tf_lite.pipeline(tmp_path, **options).answerer.path)
+
+    write()
+    with pytest.raises(ValueError, match=r"has no model.int8.onnx, .* as good as"):
+        opened(precision="int8")
+    options = {"precision": "int8", "preset": tmp_path, "compare": texts}
+    albert_tf.export.onnx(task, int8, **options)
+    # Of too few texts.
+    assert opened() == network and opened(precision="int8") == int8
+    model = onnx.load(int8)
+    settings = json.loads(model.metadata_props[0].value)
+    for answers, examples, expected in (
+        (0.995, 200, int8),
+        (0.9949, 10_000, network),
+        (1.0, 199, network),
+        (1.0, 200, int8),
+    ):
+        settings["agreement"] = {"answers": answers, "examples": examples}
+        model.metadata_props[0].value = json.dumps(settings)
+        onnx.save(model, int8)
+        assert opened() == expected
+    assert opened(precision="float32") == network
+    # Other weights, with which only float32 was written again.
+    task.output_dense.bias.assign_add([0.1, 0.0, 0.0])
+    write()
+    assert opened() == network
+    with pytest.raises(ValueError, match=r"int8.onnx is not of the model beside it"):
+        opened(precision="int8")
+    for path, name in ((tmp_path, "float16"), (network, "int8")):
+        with pytest.raises(ValueError, match="`precision`"):
+            albert_tf_lite.pipeline(path, precision=name)
 
 
 def test_a_damaged_network_beside_a_model_is_named(tmp_path):

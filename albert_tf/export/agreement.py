@@ -1,0 +1,61 @@
+"""Comparison of the answers of an int8 file with those of float32."""
+
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from albert_tf_lite import OnnxModel
+from albert_tf_lite.errors import AlbertError
+
+# The tasks whose answers are numbers, of which none equals that of float32.
+_NUMBERS = ("regression", "text-embedding")
+# The parts of an answer that are no decision.
+_SCORES = {"score"}
+
+
+def check_comparable(task_name: str, precision: str) -> None:
+    """Raise if there is nothing to compare."""
+    if precision != "int8" or task_name in _NUMBERS:
+        raise AlbertError(
+            "`compare` is for int8 files of tasks whose answers are labels, spans or "
+            f"choices. Received a model for {task_name} and precision {precision!r}. "
+            "Leave out `compare`."
+        )
+
+
+def agreement(plain: bytes, quantized: bytes, texts: Any) -> dict[str, Any]:
+    """Compare the answers of two ONNX files, given by their contents.
+
+    Scores may differ. All labels, entities or the whole span of an answer must be
+    equal.
+
+    Returns:
+        A dict of `answers`, the share of texts with equal answers, and `examples`,
+        the number of texts.
+    """
+    expected, found = (_decisions(content, texts) for content in (plain, quantized))
+    if not expected:
+        raise AlbertError("`compare` has no texts. Pass texts, or leave it out.")
+    equal = sum(map(set.__eq__, expected, found))
+    return {"answers": equal / len(expected), "examples": len(expected)}
+
+
+def _decisions(content, texts):
+    """Return the answers of a file without their scores, as sets."""
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        warnings.catch_warnings(),
+    ):
+        # About truncated texts and unknown tokens, as in the training.
+        warnings.simplefilter("ignore")
+        path = Path(folder, "model.onnx")
+        path.write_bytes(content)
+        answers = OnnxModel(path).answers(texts)
+    return [
+        {
+            tuple((name, x[name]) for name in sorted(x.keys() - _SCORES))
+            for x in (answer if isinstance(answer, list) else [answer])
+        }
+        for answer in answers
+    ]
