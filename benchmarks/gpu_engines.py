@@ -19,7 +19,7 @@ LCQMC_WIDTHS = (32, 64)
 STEPS_PER_CALL = 25
 MASKED, MASK, SPECIAL = 0.15, 4, 3
 RATE = 1e-4
-OURS, FLASH, LAMB, THEIRS = "albert-tf", "flash", "lamb", "transformers"
+OURS, FUSED, LAMB, THEIRS = "albert-tf", "fused", "lamb", "transformers"
 BASE, TINY, MICRO = "albert_base_zh", "albert_tiny_zh", "albert_micro_zh_512"
 
 
@@ -93,11 +93,11 @@ def run_keras(row, arguments):
     import keras
 
     from albert_tf.backbone.precision import as_dtype
+    from albert_tf.layers import AttentionBlock
 
     keras.utils.set_random_seed(1)
     keras.config.set_dtype_policy(as_dtype("bfloat16"))
-    if row[-1] == FLASH:
-        keras.config.enable_flash_attention()
+    AttentionBlock.fuses_on_jax = row[-1] == FUSED
     run = _pretrain if row[0] == "pretrain" else _classify
     times, tokens = run(row, arguments)
     memory = jax.local_devices()[0].memory_stats() or {}
@@ -109,8 +109,9 @@ def _classify(row, arguments):
 
     from albert_tf.backbone import AlbertBackbone
 
-    batches, data = batches_of(row, arguments), []
-    for ids, lengths in batches:
+    data, tokens = [], 0
+    for ids, lengths in batches_of(row, arguments):
+        tokens += int(lengths.sum())
         is_token = np.arange(ids.shape[1]) < lengths[:, None]
         x = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": is_token * 1}
         data.append(({name: y.astype("int32") for name, y in x.items()}, lengths % 2))
@@ -122,13 +123,14 @@ def _classify(row, arguments):
     model.compile(keras.optimizers.AdamW(RATE), loss)
 
     def fit():
-        model.fit((x for x in data), steps_per_epoch=len(data), verbose=0)
+        batches = (x for x in data)
+        model.fit(batches, steps_per_epoch=len(data), shuffle=False, verbose=0)
 
     def predict():
         model.predict(((x,) for x, _ in data), steps=len(data), verbose=0)
 
     times = timed({"fit": fit, "predict": predict}[row[0]], arguments.rounds)
-    return times, sum(int(lengths.sum()) for _, lengths in batches)
+    return times, tokens
 
 
 def _pretrain(row, arguments):
