@@ -186,7 +186,7 @@ def add_rates(rows, peak, arguments):
 
 
 def gflop(row, tokens, arguments):
-    """Return the billions of operations of a round with so many tokens."""
+    """Return the GFLOP of a round of `tokens` tokens."""
     from harness import forward_gflop
 
     job, _, length, _ = row
@@ -198,7 +198,7 @@ def gflop(row, tokens, arguments):
         lengths = [width] * (tokens // width)
     work = sum(forward_gflop(sizes, int(x), int(x)) for x in lengths)
     if job == "pretrain":
-        # Of the masked positions, to the embedding width, then to the vocabulary.
+        # The head maps masked positions to the embedding width, then the vocabulary.
         head = sizes["embedding_dim"] * (sizes["hidden_dim"] + sizes["vocabulary_size"])
         work += 2 * gpu_engines.MASKED * tokens * head / 1e9
     # Backward is twice forward.

@@ -15,7 +15,7 @@ BATCH_TOKENS = {"fit": 16_384, "predict": 65_536, "pretrain": 65_536}
 # Mean and deviation of the logarithm of the tokens of LCQMC's pairs (dev.tsv).
 LCQMC = (3.3, 0.24)
 LCQMC_WIDTHS = (32, 64)
-# That of `albert-tf pretrain` on a GPU: at most 32, and a divisor of its 1,000 steps.
+# `albert-tf pretrain` takes the largest divisor of its interval up to 32 on a GPU.
 STEPS_PER_CALL = 25
 MASKED, MASK, SPECIAL = 0.15, 4, 3
 RATE = 1e-4

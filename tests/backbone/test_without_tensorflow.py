@@ -70,13 +70,14 @@ def loss(weights):
     x = outputs["sequence_output"] * mask[:, :, None]
     return (x**3).sum(), x
 
+calls, original = [], keras.ops.dot_product_attention
+keras.ops.dot_product_attention = lambda *x, **y: calls.append(1) or original(*x, **y)
 found = []
 for AttentionBlock.fuses_on_jax in (False, True):
     differentiated = jax.value_and_grad(loss, has_aux=True)
     (_, x), gradients = differentiated([x.value for x in backbone.trainable_variables])
     found.append([np.asarray(x), *map(np.asarray, gradients)])
-    program = jax.make_jaxpr(loss)([x.value for x in backbone.trainable_variables])
-    print("dot_product_attention" in str(program))
+    print(len(calls))
 for x, y in zip(*found, strict=True):
     np.testing.assert_allclose(x, y, atol=2e-6 * np.abs(x).max())
 """
@@ -86,4 +87,4 @@ for x, y in zip(*found, strict=True):
 @pytest.mark.nightly
 def test_fused_attention_has_the_same_values_and_gradients():
     pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
-    assert run_python(FUSED, KERAS_BACKEND="jax").split() == ["False", "True"]
+    assert run_python(FUSED, KERAS_BACKEND="jax").split() == ["0", "2"]
