@@ -14,7 +14,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import keras
 import keras_hub
 import numpy as np
-import tensorflow as tf
 from page_tables import shown
 from rich.console import Console
 from rich.table import Table
@@ -71,6 +70,8 @@ def compared(times, to):
 
 def matrix_rate(dtype="float32", size=1024, seconds=1.0):
     """Measure the GFLOP/s of a matrix product, the machine's current upper limit."""
+    import tensorflow as tf
+
     a = tf.cast(tf.random.stateless_normal([size, size], [1, 2]), dtype)
     product = tf.function(lambda a: tf.linalg.matmul(a, a))
     product(a).numpy()
@@ -97,6 +98,8 @@ def forward_gflop(sizes, tokens, length):
 
 def machine():
     """Describe the processor, the GPUs and the package versions as a dict."""
+    import tensorflow as tf
+
     flags = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
     told = pathlib.Path("/proc/cpuinfo")
     lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []

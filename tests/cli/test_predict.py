@@ -245,7 +245,7 @@ def test_finetune_keeps_int8_where_it_agrees_and_predict_says_so(
     train = (*train, "--epochs", 1)
     int8, predict = (
         tmp_path / "out/model.int8.onnx",
-        ("predict", tmp_path / "out", "好"),
+        ("predict", tmp_path / "out", "好", "--json"),
     )
     monkeypatch.setattr(opening, "LEAST_AGREEMENT", 0.0)
     assert "of 210 dev examples: predict uses int8" in run(*train).stdout
