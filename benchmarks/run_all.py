@@ -27,14 +27,14 @@ RUNS = (
     *(
         (
             "classify.py",
-            ("--size", size, "--data", data, "--examples", count),
+            ("--size", size, "--data", data, "--examples", count, "--rounds", "3"),
             ("--examples", "16", "--rounds", "1"),
         )
         for size, data, count in (
-            ("albert_tiny_zh", "lcqmc", "160"),
-            ("albert_tiny_zh", "chnsenticorp", "80"),
-            ("albert_tiny_zh", "long", "8"),
-            ("albert_base_zh", "lcqmc", "12"),
+            ("albert_tiny_zh", "lcqmc", "256"),
+            ("albert_tiny_zh", "chnsenticorp", "96"),
+            ("albert_tiny_zh", "long", "16"),
+            ("albert_base_zh", "lcqmc", "24"),
         )
     ),
     *(
