@@ -66,7 +66,7 @@ def test_every_form_of_training_data_has_the_same_loss(frozen, losses, logits):
         ((np.array(TEXTS), np.array(OTHERS)), np.array(LABELS)),
     ):
         kind = "pairs" if isinstance(x, tuple) else "texts"
-        options = {} if y is None else {"batch_size": 3}
+        options = {} if y is None else {"batch_size": 4}
         history = fit(frozen, x, y, **options)
         assert history["loss"] == pytest.approx([losses[kind].mean()], abs=1e-5)
         accuracy = np.mean(logits[kind].argmax(axis=1) == LABELS)
