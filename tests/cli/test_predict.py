@@ -17,7 +17,7 @@ from small_classifier import LABELS, TEXTS, small_classifier
 import albert_tf
 from albert_tf.data.tables import Table
 from albert_tf.models import IntegratedGradients
-from albert_tf_cli import common
+from albert_tf_cli import common, evaluation
 
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 NAMES = ["好评", "[b]<b>差", "中"]
@@ -232,7 +232,8 @@ def test_invalid_labels_are_skipped_with_a_count(folder, tmp_path):
     assert "train 3, dev 3 examples" in result.stdout
 
 
-def test_a_report_of_a_classifier(folder, tmp_path):
+def test_a_report_of_a_classifier(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "EXPLAINED", 1)
     report = tmp_path / "report"
     evaluate = ("evaluate", folder / "single", folder / "test.tsv", "--json")
     result = run(*evaluate, "--report", report)
