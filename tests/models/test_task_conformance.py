@@ -274,6 +274,7 @@ PIPELINE_TAGS = {
 }
 
 
+@slow_but_common
 def test_a_preset_has_a_model_card_whose_code_runs(case, task, tmp_path, monkeypatch):
     task.save_to_preset(str(tmp_path))
     card = (tmp_path / "README.md").read_text("utf-8")
