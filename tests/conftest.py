@@ -50,6 +50,11 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="needs TensorFlow Text"))
 
 
+def pytest_collection_finish():
+    """Skip the modules that are imported by now in each garbage collection."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def assets():
     """The folder of released files and data sets."""
@@ -97,7 +102,7 @@ def release_memory():
     # glibc keeps freed memory until it is asked to return it.
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
-    memory_limit = max(memory_limit, resident_bytes() + 60_000_000)
+    memory_limit = max(memory_limit, resident_bytes() + 120_000_000)
 
 
 def resident_bytes():

@@ -58,7 +58,10 @@ def test_an_export_has_the_scores_of_these_weights_only(finetuned, tmp_path):
 
 @pytest.mark.parametrize(
     "save",
-    ["preset", "checkpoint", pytest.param("saved_model", marks=pytest.mark.text_ops)],
+    [
+        *("preset", "checkpoint"),
+        pytest.param("saved_model", marks=[pytest.mark.text_ops, pytest.mark.nightly]),
+    ],
 )
 def test_a_card_of_a_person_is_kept(tmp_path, save):
     model, folder = small_classifier(2), tmp_path / "model"

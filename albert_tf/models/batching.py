@@ -127,9 +127,12 @@ class TextBatches:
         # AutoGraph would take most of the time that building takes.
         @tf.autograph.experimental.do_not_convert
         def one_epoch(seed):
-            rows = self.plan.batches(self.lengths, seed if self.shuffle else None)
+            rows = self.plan.batches(self.lengths, seed)
             return tf.data.Dataset.from_tensor_slices(rows)
 
+        gather = tf.autograph.experimental.do_not_convert(self._gather)
+        if not self.shuffle:
+            return prefetched(one_epoch(None).map(gather))
         # Random operations inside a dataset start over with each epoch when a global
         # seed is set, and would give every epoch the same order.
         seeds = tf.data.Dataset.random(rerandomize_each_iteration=True).take(1)
@@ -140,7 +143,7 @@ class TextBatches:
         return prefetched(
             seeds.flat_map(one_epoch)
             .skip(skip)
-            .map(tf.autograph.experimental.do_not_convert(self._gather))
+            .map(gather)
             .apply(tf.data.experimental.assert_cardinality(self.count - skip))
         )
 

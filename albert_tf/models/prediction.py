@@ -88,7 +88,12 @@ def predict_batches(model: keras.Model, batches: TextBatches, **kwargs: Any) -> 
         and model.distribute_strategy.num_replicas_in_sync == 1
     ):
         (batch,) = batches
-    if is_traced and not function.experimental_get_tracing_count():
+    if (
+        is_traced
+        # A graph would be traced, but not used.
+        and not tf.config.functions_run_eagerly()
+        and not function.experimental_get_tracing_count()
+    ):
         # For any length at once, where Keras would trace three times.
         example = batches.dataset.element_spec if batch is None else batch
         spec = keras.tree.map_structure(

@@ -1,5 +1,6 @@
 """WordPiece as operations of TensorFlow and TensorFlow Text."""
 
+import functools
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -46,22 +47,15 @@ class WordPieceGraph:
         # FastWordpiece refuses repeated tokens and, unlike the original, finds tokens
         # that contain white space. Rows that the original never returns get a name that
         # cleaned text cannot contain.
-        rows = [
+        rows = tuple(
             token
             if ids[token] == i and is_reachable(token)
             else f"{UNREACHABLE_MARK}{i}"
             for i, token in enumerate(tokens)
-        ]
+        )
         self._cleaning = cleaning
         splits = cleaning.splits_ideographs
-        with tf.init_scope(), tf.device("cpu"):
-            engine = tf_text.FastWordpieceTokenizer(
-                rows,
-                # A character has at most four bytes.
-                max_bytes_per_word=4 * cleaning.longest_word,
-                token_out_type=tf.int32,
-                no_pretokenization=not splits,
-            )
+        engine = fast_word_piece(rows, cleaning.longest_word, splits)
         self._engine = engine if splits else WordEngine(engine)
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
@@ -75,6 +69,20 @@ class WordPieceGraph:
         alignment = Alignment(text, self._cleaning.clean)
         starts, ends = (cleaned_positions(normalized, x) for x in offsets)
         return ids, *alignment.spans(alignment.sizes, starts, ends)
+
+
+# A pipeline or a comparison loads tokenizers of the same vocabulary again and again.
+@functools.lru_cache(maxsize=4)
+def fast_word_piece(rows: tuple[str, ...], longest_word: int, splits: bool) -> Any:
+    """Build the engine of TensorFlow Text, which has no state."""
+    with tf.init_scope(), tf.device("cpu"):
+        return tf_text.FastWordpieceTokenizer(
+            list(rows),
+            # A character has at most four bytes.
+            max_bytes_per_word=4 * longest_word,
+            token_out_type=tf.int32,
+            no_pretokenization=not splits,
+        )
 
 
 class WordEngine:

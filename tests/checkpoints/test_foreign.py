@@ -343,9 +343,14 @@ def test_an_exported_file_has_the_settings(tmp_path):
 # === Pairs ===
 
 
-@pytest.mark.parametrize("layout", ["google", "huggingface"])
 @pytest.mark.parametrize(
-    "cls", [AlbertTextClassifier, AlbertMultiLabelClassifier, AlbertTextRegressor]
+    ("cls", "layout"),
+    [
+        (AlbertTextClassifier, "google"),
+        (AlbertTextClassifier, "huggingface"),
+        (AlbertMultiLabelClassifier, "huggingface"),
+        (AlbertTextRegressor, "google"),
+    ],
 )
 def test_a_model_of_pairs_comes_back_as_one(cls, layout, tmp_path):
     arguments = {} if cls is AlbertTextRegressor else {"num_classes": 2}

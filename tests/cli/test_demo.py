@@ -42,7 +42,15 @@ MARKED = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+# One for each kind of output.
+QUICK = ("multi-label classifier", "token classifier", "regressor")
+QUICK += ("question answering", "masked language model")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=[] if x in QUICK else pytest.mark.nightly) for x in NAMES],
+)
 def test_a_page_shows_the_answer(name):
     answer = albert_tf.pipeline(path=CASES[name].build())
     texts = FIELDS.get(name, (TEXT,))

@@ -17,7 +17,7 @@ from small_classifier import LABELS, TEXTS, small_classifier
 import albert_tf
 from albert_tf.data.tables import Table
 from albert_tf.models import IntegratedGradients
-from albert_tf_cli import common
+from albert_tf_cli import common, evaluation
 from albert_tf_lite import opening
 
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
@@ -262,7 +262,8 @@ def test_finetune_keeps_int8_where_it_agrees_and_predict_says_so(
     assert not int8.exists() and not run(*predict).stderr
 
 
-def test_a_report_of_a_classifier(folder, tmp_path):
+def test_a_report_of_a_classifier(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation, "EXPLAINED", 1)
     report = tmp_path / "report"
     evaluate = ("evaluate", folder / "single", folder / "test.tsv", "--json")
     result = run(*evaluate, "--report", report)

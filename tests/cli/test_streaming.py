@@ -282,7 +282,13 @@ def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
         output.unlink()
 
 
-@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(x, marks=[pytest.mark.nightly] * (x != "appended to"))
+        for x in CHANGES
+    ],
+)
 def test_rows_keep_their_answers_whenever_the_file_changes(
     model, tmp_path, monkeypatch, kind
 ):

@@ -66,6 +66,7 @@ def test_reviews_are_classified_without_training():
     assert abs(np.subtract(*kernels)).max() > 0.01
 
 
+@pytest.mark.nightly
 def test_it_predicts_more_than_the_most_frequent_character():
     model = AlbertMaskedLM.from_checkpoint(CHECKPOINT)
     size, tokenizer = SIZES["albert_micro_zh"], model.preprocessor.tokenizer

@@ -43,7 +43,7 @@ pytestmark = [
 ]
 LENGTHS = {write_litert: {"lengths": (64, 128)}, write_onnx: {}}
 # LiteRT's converter takes seconds for each file.
-FAST = ("labels", "tags")
+FAST = ("tags",)
 # Tasks whose files are ONNX only.
 ONNX_ONLY = ("questions", "choices")
 
@@ -161,7 +161,15 @@ def test_a_pipeline_exports_once_for_concurrent_calls(monkeypatch):
 # --- Sizes and precisions ---
 
 
-@pytest.mark.parametrize("write", FORMATS)
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(
+            write_litert, marks=[pytest.mark.nightly, needs_litert], id="litert"
+        ),
+        pytest.param(write_onnx, marks=needs_onnx, id="onnx"),
+    ],
+)
 def test_small_files_give_nearly_the_same_vectors(write, tmp_path):
     file = tmp_path / "model"
     embedder = models.AlbertTextEmbedder.from_checkpoint(MICRO)

@@ -157,7 +157,13 @@ def library_ids(tokenizer, texts):
     return [x.ids for x in library.encode_batch(texts, add_special_tokens=False)]
 
 
-@pytest.mark.parametrize("arguments", SETTINGS, ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(x, marks=[pytest.mark.nightly] * bool(x), id=str(x))
+        for x in SETTINGS
+    ],
+)
 def test_word_pieces_of_random_strings(arguments):
     rng = random.Random(6)
     characters = [chr(x) for x in range(0xD800)]

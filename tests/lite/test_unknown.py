@@ -37,7 +37,18 @@ def replaced(x, new):
     return type(x)(replaced(part, new) for part in x)
 
 
-@pytest.mark.parametrize("name", [x for x, case in CASES.items() if case.takes_texts])
+# A task per text, one per token and one of pairs.
+QUICK = ("text classifier", "token classifier", "question answering")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=[] if x in QUICK else pytest.mark.nightly)
+        for x, case in CASES.items()
+        if case.takes_texts
+    ],
+)
 def test_every_task_warns_once_per_call(name):
     task, x = CASES[name].build(num_layers=1), CASES[name].x
     with unknown_tokens() as found:

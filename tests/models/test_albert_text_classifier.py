@@ -87,9 +87,9 @@ def test_labels_are_values_in_every_form_of_data(tmp_path):
     numbered.compile(keras.optimizers.SGD(0.0))
     options = {"verbose": 0, "return_dict": True}
     expected = named.evaluate(TEXTS, LABELS, **options)
-    words = tf.data.Dataset.from_tensor_slices((TEXTS, names)).batch(3)
+    words = tf.data.Dataset.from_tensor_slices((TEXTS, names)).batch(7)
     assert named.evaluate(words, **options) == pytest.approx(expected, abs=1e-5)
-    texts = tf.data.Dataset.from_tensor_slices((TEXTS, y)).batch(3)
+    texts = tf.data.Dataset.from_tensor_slices((TEXTS, y)).batch(7)
     ids = texts.map(numbered.preprocessor)
     batches = bucket_by_length(texts, numbered.preprocessor)
     for data in ((TEXTS, np.array(y, float)), (texts,), (ids,), (batches,)):

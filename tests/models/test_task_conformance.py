@@ -215,7 +215,7 @@ def test_fit_and_evaluate_take_lists(case, tmp_path):
     task.compile(learning_rate=5e-3)
     x = case.train_x
     before = task.evaluate(x, case.y, verbose=0, return_dict=True)
-    history = task.fit(x, case.y, batch_size=3, epochs=case.epochs, verbose=0).history
+    history = task.fit(x, case.y, batch_size=4, epochs=case.epochs, verbose=0).history
     after = task.evaluate(x, case.y, verbose=0, return_dict=True)
     assert history.keys() == before.keys()
     assert after["loss"] < before["loss"]
@@ -274,6 +274,7 @@ PIPELINE_TAGS = {
 }
 
 
+@slow_but_common
 def test_a_preset_has_a_model_card_whose_code_runs(case, task, tmp_path, monkeypatch):
     task.save_to_preset(str(tmp_path))
     card = (tmp_path / "README.md").read_text("utf-8")

@@ -90,6 +90,8 @@ def test_words_of_a_segmenter_are_masked_whole():
     whole = preprocessor(
         segmenter=by_three, ngram=1, mask_token_rate=1, random_token_rate=0
     )
+    # The first call creates a variable, so that a dataset would trace it twice.
+    whole.masked([text])
     data = tf.data.Dataset.from_tensors([text, text[:6]]).repeat(8)
     patterns = set()
     for features, _, _ in data.map(whole.masked):
