@@ -72,22 +72,21 @@ def predict_step(task: Any, *args: Any) -> Any:
 def predict_batches(model: keras.Model, batches: TextBatches, **kwargs: Any) -> Any:
     """Return the outputs of a model in the order of the examples.
 
-    A single batch goes to the model without a dataset and shows no progress bar.
-    `kwargs` are the arguments of `keras.Model.predict`.
+    A single batch, or with `verbose=0` each, goes to the model without a dataset and
+    shows no progress bar. `kwargs` are the arguments of `keras.Model.predict`.
     """
     model.make_predict_function()
     function = model.predict_function
     is_traced = model.steps_per_execution == 1 and isinstance(
         function, tf.types.experimental.PolymorphicFunction
     )
-    batch = None
-    if (
+    is_silent = batches.count == 1 or kwargs.get("verbose") == 0
+    is_direct = (
         is_traced
-        and batches.count == 1
-        and kwargs.get("callbacks") is None
+        and is_silent
+        and kwargs.get("callbacks") is kwargs.get("steps") is None
         and model.distribute_strategy.num_replicas_in_sync == 1
-    ):
-        (batch,) = batches
+    )
     if (
         is_traced
         # A graph would be traced, but not used.
@@ -95,17 +94,22 @@ def predict_batches(model: keras.Model, batches: TextBatches, **kwargs: Any) -> 
         and not function.experimental_get_tracing_count()
     ):
         # For any length at once, where Keras would trace three times.
-        example = batches.dataset.element_spec if batch is None else batch
+        example = next(iter(batches)) if is_direct else batches.dataset.element_spec
         spec = keras.tree.map_structure(
             lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype), example
         )
         function.get_concrete_function([spec])
-    if batch is None:
+    if is_direct:
+        outputs = _joined([function([batch]) for batch in batches])
+    else:
         # Without KerasHub's preprocessing.
         outputs = keras.Model.predict(model, batches.dataset, **kwargs)
-    else:
-        outputs = function([batch])
     return batches.restore(split_ragged(outputs))
+
+
+def _joined(outputs: list[Any]) -> Any:
+    """Return the outputs of batches as those of one batch."""
+    return keras.tree.map_structure(lambda *x: tf.concat(x, axis=0), *outputs)
 
 
 # === Outputs with an axis for the tokens ===
