@@ -57,7 +57,7 @@ lint: $(VENV)/.installed-test
 figures: $(VENV)/.installed
 	$(BIN)/python scripts/figures.py
 
-# Half an hour; run nothing else meanwhile. ASSETS has the data sets.
+# A quarter of an hour; run nothing else meanwhile. ASSETS has the data sets.
 benchmark: $(VENV)/.installed-peers
 	$(BIN)/python benchmarks/run_all.py $(if $(ASSETS),--assets '$(ASSETS)')
 

@@ -9,8 +9,8 @@ from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parent
 REPOSITORY = "https://github.com/albert-tf/albert-tf"
-# Checkpoints are bundled without the scripts, texts and pictures of their making.
-NOT_BUNDLED = shutil.ignore_patterns(".*", "__pycache__", "*.md", "*.png", "*.py")
+# Checkpoints are bundled without the scripts and pictures of their making.
+NOT_BUNDLED = shutil.ignore_patterns(".*", "__pycache__", "*.png", "*.py")
 
 
 class BuildWithCheckpoints(build_py):

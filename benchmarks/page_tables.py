@@ -299,15 +299,14 @@ def int8(results, chinese):
     return table(columns, lines)
 
 
-def training_steps(results, chinese):
-    """Return what each optimization adds to the speed of training."""
-    rows = results["training_steps"]["rows"]
-    columns = list(next(iter(rows.values())))
+def swapped_terms(results, chinese):
+    """Return how often a label depends on a name, a region or a gender."""
     lines = [
-        (name, *(f"{row[column]:.2f}" for column in columns))
-        for name, row in rows.items()
+        (name, row["texts"], f"{row['changed']:.0%}", f"{row['spread']:.2f}")
+        for name, row in results["swapped_terms"]["rows"].items()
     ]
-    return table(columns, lines)
+    columns = ("texts", "pairs with another label", "change of the probability")
+    return table(columns, lines, "swapped")
 
 
 def early_exit(results, chinese):
@@ -461,7 +460,7 @@ TABLES = {
     "speed_in_short": speed_in_short,
     "service": service,
     "int8": int8,
-    "training_steps": training_steps,
+    "swapped_terms": swapped_terms,
     "early_exit": early_exit,
     "convert": convert,
     "pretrain_data": pretrain_data,

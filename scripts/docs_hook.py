@@ -101,9 +101,10 @@ def _joined(text):
 
 
 def _include(name, folder):
-    """Return a file without its title, with its links relative to a folder."""
+    """Return a file without front matter and title, with links relative to a folder."""
     path = pathlib.PurePosixPath(name)
-    _, _, text = (ROOT / path).read_text("utf-8").partition("\n\n")
+    text = (ROOT / path).read_text("utf-8")
+    text = re.sub(r"\A(---\n.*?\n---\n\n)?# .*?\n\n", "", text, flags=re.DOTALL)
 
     def moved(match):
         link = os.path.relpath(os.path.normpath(path.parent / match[1]), folder)

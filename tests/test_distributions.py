@@ -62,7 +62,7 @@ def test_the_wheel_holds_the_packages_and_the_bundled_checkpoints(tmp_path):
     indexes = EXAMPLES.glob("albert_micro_zh*/*.index")
     checkpoints = sorted(index.parent for index in indexes)
     for file in (x for folder in checkpoints for x in folder.rglob("*.*")):
-        if file.suffix not in (".md", ".png", ".py", ".pyc"):
+        if file.suffix not in (".png", ".py", ".pyc"):
             name = pathlib.Path("albert_tf/bundled", file.relative_to(EXAMPLES))
             expected[name] = file
     # Nothing else: no tests, no examples, no scripts.
