@@ -36,11 +36,15 @@ def test_a_changed_result_changes_the_pages_of_both_languages(figures):
     results = figures.sources()
     row = results["classify_lcqmc_albert_tiny_zh"]["predict"]["albert-tf"]
     row["ratio"] += 70
+    old, new = f"{row['ratio'] - 70:.1f}", f"{row['ratio']:.1f}"
     for name in ("README", "README.zh"):
         text = (ROOT / f"{name}.md").read_text("utf-8")
-        old = f"| {row['ratio'] - 70:.1f} "
-        new = filled(figures, f"{name}.md", text, results)
-        assert new == text.replace(old, f"| {row['ratio']:.1f} ", 1) != text
+        expected = text
+        # In the table and in a sentence.
+        for before in ("| ", "<!-- =short_predict -->"):
+            expected = expected.replace(before + old, before + new, 1)
+        assert filled(figures, f"{name}.md", text, results) == expected
+        assert expected.count(new) == text.count(new) + 2
 
 
 def test_a_figure_at_the_start_of_a_line_is_refused(figures):
