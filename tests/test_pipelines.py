@@ -62,7 +62,8 @@ FAST = ("text-classification", "token-classification", "question-answering")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x not in FAST)) for x in KEYS]
+    "name",
+    [pytest.param(x, marks=[pytest.mark.nightly] * (x not in FAST)) for x in KEYS],
 )
 def test_one_example_or_many_in_any_form(name):
     assert set(models.TASKS) == set(KEYS)

@@ -144,10 +144,11 @@ def examples_of(task, lines):
 
 
 def fast_and_slow(names):
-    """Tasks as parameters; those that take longest to train run in `make test-slow`."""
-    slow = {"spelling-correction", "summarization", "multi-label", "multiple-choice"}
-    slow |= {"regression", "text-embedding"}
-    return [pytest.param(x, marks=pytest.mark.slow) if x in slow else x for x in names]
+    """Tasks as parameters, marked by how long they train."""
+    nightly = ("multiple-choice", "regression", "spelling-correction", "text-embedding")
+    marks = dict.fromkeys(("multi-label", "summarization"), pytest.mark.slow)
+    marks |= dict.fromkeys(nightly, pytest.mark.nightly)
+    return [pytest.param(x, marks=marks.get(x, ())) for x in names]
 
 
 @pytest.mark.parametrize("name", fast_and_slow(CASES))

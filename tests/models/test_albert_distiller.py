@@ -31,7 +31,10 @@ def divergence(teacher, student):
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(x, marks=[pytest.mark.slow] * (x != "multi-label")) for x in KINDS],
+    [
+        pytest.param(x, marks=[pytest.mark.nightly] * (x != "multi-label"))
+        for x in KINDS
+    ],
 )
 def test_the_loss_is_the_divergence_of_softened_probabilities(kind):
     multi_label = kind == "multi-label"
