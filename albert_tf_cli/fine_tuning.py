@@ -367,7 +367,7 @@ def _export(model, folder, dev):
     from albert_tf.export import onnx
 
     network, int8 = folder / NETWORK, int8_file(folder / NETWORK)
-    # Of an earlier training.
+    # An earlier training may have left one.
     int8.unlink(missing_ok=True)
     with contextlib.suppress(ImportError, AlbertError):
         onnx(model, network, preset=folder)

@@ -13,7 +13,7 @@ from albert_tf_lite.onnx_model import OnnxModel
 # The file in the directory of a model that answers without TensorFlow.
 NETWORK = "model.onnx"
 # The suffix of the same network in int8, and how often its answers must be those of
-# float32 for it to answer by default. Of fewer examples, 0.995 would mean all.
+# float32 for it to answer by default. With fewer examples, it would mean all.
 INT8 = ".int8.onnx"
 LEAST_AGREEMENT, LEAST_EXAMPLES = 0.995, 200
 _PRECISIONS = ("float32", "int8")

@@ -16,6 +16,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 from harness import machine
+from peers import transformers_config
 
 import albert_tf
 import zh
@@ -114,18 +115,10 @@ class Transformers:
         import transformers
 
         self.sequence_length = sequence_length
-        self.torch, sizes = torch, zh.SIZES[size]
+        self.torch = torch
         self.tokenizer = transformers.BertTokenizerFast(vocabulary)
         self.model = transformers.AlbertForSequenceClassification(
-            transformers.AlbertConfig(
-                vocab_size=sizes["vocabulary_size"],
-                hidden_size=sizes["hidden_dim"],
-                num_hidden_layers=sizes["num_layers"],
-                num_attention_heads=sizes["num_heads"],
-                intermediate_size=sizes["intermediate_dim"],
-                embedding_size=sizes["embedding_dim"],
-                hidden_act="gelu_new",
-            )
+            transformers_config(zh.SIZES[size])
         ).to(getattr(torch, self.dtype))
 
     def _batches(self, x, batch_size, shuffle=None):

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 from paper_tables import ROOT, SIZES
+from peers import transformers_config
 
 BATCH_TOKENS = {"fit": 16_384, "predict": 65_536, "pretrain": 65_536}
 # Mean and deviation of the logarithm of the tokens of LCQMC's pairs (dev.tsv).
@@ -201,16 +202,8 @@ def run_transformers(row, arguments):
 
     job, device = row[0], "cuda" if torch.cuda.is_available() else "cpu"
     sizes = sizes_of(row, arguments.quick)
-    config = transformers.AlbertConfig(
-        vocab_size=sizes["vocabulary_size"],
-        hidden_size=sizes["hidden_dim"],
-        num_hidden_layers=sizes["num_layers"],
-        num_attention_heads=sizes["num_heads"],
-        intermediate_size=sizes["intermediate_dim"],
-        embedding_size=sizes["embedding_dim"],
-        hidden_act="relu" if sizes.get("activation") == "relu" else "gelu_new",
-        classifier_dropout_prob=0.0,
-        attn_implementation="sdpa",
+    config = transformers_config(
+        sizes, classifier_dropout_prob=0.0, attn_implementation="sdpa"
     )
     kind = "PreTraining" if job == "pretrain" else "SequenceClassification"
     model = getattr(transformers, f"AlbertFor{kind}")(config).to(device)

@@ -23,6 +23,7 @@ from harness import (
     table_of,
     write_results,
 )
+from peers import transformers_config
 
 import albert_tf
 import zh
@@ -54,17 +55,7 @@ class Transformers:
         import torch
         import transformers
 
-        self.model = transformers.AlbertForPreTraining(
-            transformers.AlbertConfig(
-                vocab_size=sizes["vocabulary_size"],
-                hidden_size=sizes["hidden_dim"],
-                num_hidden_layers=sizes["num_layers"],
-                num_attention_heads=sizes["num_heads"],
-                intermediate_size=sizes["intermediate_dim"],
-                embedding_size=sizes["embedding_dim"],
-                hidden_act="relu" if sizes.get("activation") == "relu" else "gelu_new",
-            )
-        )
+        self.model = transformers.AlbertForPreTraining(transformers_config(sizes))
         self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-4)
         # PyTorch's cross entropy ignores labels of -100.
         labels = np.full(tokens.shape, -100)
