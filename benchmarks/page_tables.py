@@ -4,8 +4,11 @@ Each function in `TABLES` returns a table in Markdown. Its arguments are the res
 the name of their file, and whether the page is in Chinese.
 """
 
+import json
+import pathlib
 import statistics
 
+KNOWN = pathlib.Path(__file__).with_name("known_models.json")
 # Data of `benchmarks/classify.py`, and a text of its examples in both languages.
 CLASSIFIED = {
     "classify_lcqmc_albert_tiny_zh": ("tiny, {} LCQMC pairs", "tiny，{} 个 LCQMC 句对"),
@@ -244,6 +247,28 @@ def _mean(values, chinese, is_bold=False, by_seed=True):
     return text + ("（单个随机种子）" if chinese else " (one seed)")
 
 
+def read_known_models():
+    return json.loads(KNOWN.read_text("utf-8"))
+
+
+def known_models(results, chinese):
+    """Return the published accuracies of models with the time of their shape."""
+    known, times = read_known_models(), results["one_core"]["rows"]
+    splits = {"test": "测试集", "dev": "开发集"} if chinese else {}
+    lines = []
+    for name, model in known["models"].items():
+        layers, width, heads, *_ = model["shape"]
+        split, page = model["split"], known["pages"][model["page"]]
+        score = f"[{model['accuracy']}]({page})"
+        shape = f"{layers} × {width}, {heads}"
+        ms = _digits(times[name]["ms"])
+        lines.append((name, shape, ms, score, splits.get(split, split)))
+    columns = ("layers × width, heads", "ms", "accuracy, %", "split")
+    if chinese:
+        columns = ("层数 × 宽度，头数", "毫秒", "准确率，%", "划分")
+    return table(columns, lines)
+
+
 def accuracy_in_short(results, chinese):
     """Return the table of the README."""
     lines = []
@@ -457,6 +482,7 @@ TABLES = {
     "engines": engines,
     "accuracy": accuracy,
     "accuracy_in_short": accuracy_in_short,
+    "known_models": known_models,
     "speed_in_short": speed_in_short,
     "service": service,
     "int8": int8,
