@@ -4,8 +4,8 @@
 
 The bundled classifier, TF-IDF with logistic regression, and the shapes of
 `known_models.json` with random weights, as ONNX files in float32 with one thread of
-ONNX Runtime. Their layers have weights of their own, as those of BERT; their vocabulary
-is that of the bundled checkpoint, which does not change the time. TF-IDF is trained on
+ONNX Runtime. Each layer has its weights, as in BERT. The vocabulary is that of the
+bundled checkpoint, which does not change the time. TF-IDF is trained on
 `examples/reviews`. Each call is one text of 100 tokens, from the string to the label.
 All take turns. `ms` is the median processor time of a call, which other programs hardly
 affect, `wall_ms` that by the clock. `--shared` notes that other programs ran.

@@ -23,7 +23,7 @@ STYLES = {
     TEST: ("C0", "s", "C0", {"xytext": (7, 3)}),
     DEV: ("C0", "s", "none", {"xytext": (-4, -12), "ha": "right"}),
 }
-# What the plot of labels shows beside our model; the baselines are dashed.
+# Other lines of the plot of labels. Baselines are dashed.
 STARTS = ("albert_micro_zh", page_tables.RANDOM)
 BASELINES = ("TF-IDF, logistic regression", "naive Bayes", "mean of token vectors")
 
