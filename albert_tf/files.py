@@ -29,7 +29,7 @@ _FILE_SUFFIXES = (
     *(".pb", ".pt", ".pth", ".safetensors", ".tar", ".tflite", ".tgz", ".zip"),
 )
 # Our own checkpoints, by their names: in a checkout and in an installed package.
-BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
+BUNDLED = ("albert_micro_zh",)
 # Begins the address of a checkpoint on the Hugging Face Hub.
 HUB = "hf://"
 # The name of a head, and a checkpoint with one of its named heads.

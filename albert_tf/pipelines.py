@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from albert_tf.checkpoints import Checkpoint, open_checkpoint
-from albert_tf.files import BUNDLED, bundled_heads, split_head
+from albert_tf.files import BUNDLED
 from albert_tf.models.albert_pretrainer import build_model, task_class
 from albert_tf.models.from_checkpoint import several_heads
 from albert_tf.models.task import TASKS, AlbertTask
@@ -24,17 +24,16 @@ ALIASES = {
     "text-similarity": "regression",
     "topic-classification": "text-classification",
 }
-# The models of pipelines without `path`, where the bundled checkpoint has the head.
-_MICRO = BUNDLED[0]
+# The models of pipelines without `path`.
+(_MICRO,) = BUNDLED
 DEFAULTS = {
     "feature-extraction": _MICRO,
     "fill-mask": _MICRO,
     "ner": f"{_MICRO}:entities",
     "paraphrase": f"{_MICRO}:paraphrase",
-    "question-answering": f"{_MICRO}:answers",
     "sentence-order": _MICRO,
-    "sentiment-analysis": BUNDLED[1],
-    "text-classification": BUNDLED[1],
+    "sentiment-analysis": f"{_MICRO}:sentiment",
+    "text-classification": f"{_MICRO}:sentiment",
     "text-embedding": _MICRO,
     "text-similarity": f"{_MICRO}:similarity",
     "token-classification": f"{_MICRO}:entities",
@@ -111,7 +110,7 @@ def pipeline(
             `.keras` file, a checkpoint with one fine-tuned head.
         path: what `albert_tf.load_checkpoint` takes (a directory, a file, the name of a
             release, `"hf://user/name"`), or a task model. Optional for the tasks of
-            the bundled checkpoints, see `DEFAULTS`.
+            the bundled checkpoint, see `DEFAULTS`.
         head: optional string, the name of one of several heads of the checkpoint, as
             in `path="my_model:entities"`. By default the only one for the task.
         **options: of all calls: `batch_size`, as for `predict`; `top_k`, where the
@@ -141,7 +140,7 @@ def pipeline(
     if path is None and task not in {*TASKS, *ALIASES}:
         task, path = None, task
     if path is None:
-        path = _default_model(task)
+        path = DEFAULTS.get(task or "")
     if path is None:
         raise AlbertError("The model is missing. Pass its path: pipeline(task, path).")
     name = ALIASES.get(task or "", task)
@@ -154,15 +153,6 @@ def pipeline(
     checkpoint = _choose_head(open_checkpoint(path, head=head), cls)
     model = _load_task(checkpoint, wrapped or cls)
     return Pipeline(cls(model) if cls and wrapped else model, model, **options)
-
-
-def _default_model(task: str | None) -> str | None:
-    """Return the bundled model of a task, `None` if there is none."""
-    model = DEFAULTS.get(task or "")
-    if model is None:
-        return None
-    name, head = split_head(model)
-    return model if head is None or head in bundled_heads(name) else None
 
 
 def _choose_head(checkpoint: Checkpoint, cls: Any) -> Checkpoint:

@@ -44,9 +44,10 @@ class ExportedModel:
     def __init__(self, path: str | os.PathLike, settings: str | bytes | None):
         if settings is None:
             raise AlbertError(
-                f"{path} is truncated, or was not written by albert_tf.export. "
-                "Expected a file of albert_tf.export.litert (for LiteRTModel) or "
-                "albert_tf.export.onnx (for OnnxModel)."
+                f"{path} is truncated, or was not written by albert_tf.export, or the "
+                "weights beside it are others. Expected a file of "
+                "albert_tf.export.litert (for LiteRTModel) or albert_tf.export.onnx "
+                "(for OnnxModel)."
             )
         self.path = os.path.abspath(path)
         self._process = os.getpid()

@@ -25,7 +25,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 KNOWN = pathlib.Path(__file__).with_name("known_models.json")
 TRAIN = ROOT / "examples" / "reviews" / "train.tsv"
-OURS, TFIDF = "albert_micro_zh_reviews", "TF-IDF"
+OURS, TFIDF = "albert_micro_zh", "TF-IDF"
 TOKENS = 100
 
 
@@ -47,11 +47,12 @@ def exported(task, folder):
 
 def classifier(shape):
     """Return a classifier of a shape of BERT, with random weights."""
+    import zh
     from albert_tf import models
 
     layers, width, heads, inner, embedding = shape
     backbone = models.AlbertBackbone(
-        vocabulary_size=4607,
+        vocabulary_size=zh.SIZES[OURS]["vocabulary_size"],
         num_layers=layers,
         hidden_dim=width,
         num_heads=heads,
@@ -98,9 +99,8 @@ def main():
     known = json.loads(KNOWN.read_text("utf-8"))["models"]
     found = {TFIDF: baseline(texts, labels)}
     with tempfile.TemporaryDirectory() as folder:
-        found[OURS] = exported(
-            models.AlbertTextClassifier.from_checkpoint(OURS), folder
-        )
+        ours = models.AlbertTextClassifier.from_checkpoint(f"{OURS}:sentiment")
+        found[OURS] = exported(ours, folder)
         for name, model in known.items():
             found[name] = exported(classifier(model["shape"]), folder)
     times = {name: [] for name in found}

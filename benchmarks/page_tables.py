@@ -59,7 +59,9 @@ SHORT = {
     "STS-B": ("similarity (STS-B, Spearman)", "语义相似度（STS-B，Spearman）"),
     "People's Daily": ("entities (People's Daily, F1)", "命名实体（人民日报，F1）"),
 }
-OURS, RANDOM = "albert_micro_zh_reviews", "random weights"
+# Names of `bundled_heads.py`, where they differ.
+UNLABELLED = {"THUCNews headlines": "THUCNews"}
+OURS, RANDOM = "albert_micro_zh", "random weights"
 # Initials of the baselines.
 BASELINES = {
     "TF-IDF, logistic regression": "C",
@@ -69,10 +71,10 @@ BASELINES = {
     "CRFsuite on characters": "F",
 }
 SIZES = {
-    "0": ("none", "无标注"),
-    "50": ("50", "50"),
-    "500": ("500", "500"),
-    "all": ("all", "全部"),
+    "0": ("no labels", "无标注"),
+    "50": ("50 labels", "50 条标注"),
+    "500": ("500 labels", "500 条标注"),
+    "all": ("all labels", "全部标注"),
 }
 LEGEND = """\
 `ratio` is the median speed over the rounds, relative to the row with ratio 1, with the
@@ -195,17 +197,20 @@ def _rate(value):
 
 def scores(results, name, size):
     """Return the scores of the seeds of our model: few labels by `finetune`."""
-    few = results["few_labels"]
-    row = few.get(f"{name}, {500 if size == '0' else size} labels", {})
-    if row and size == "0":
-        return [row["none"]]
-    if row:
+    if size == "0":
+        row = results["bundled_heads"].get(UNLABELLED.get(name, name))
+        return [row["score"]] if row else []
+    if row := results["few_labels"].get(f"{name}, {size} labels"):
         return [y for x, y in row.items() if x.startswith("after ")]
     return results["pretraining_gain"].get(f"{name}, {size}", {}).get(OURS, [])
 
 
 def best_baseline(results, name, size):
     """Return the mean and the initial of the best baseline, or `None`."""
+    if size == "0":
+        row = results["bundled_heads"].get(UNLABELLED.get(name, name), {})
+        found = row.get("baseline")
+        return None if found is None else (found, "")
     row = results["pretraining_gain"].get(f"{name}, {size}", {})
     means = [(statistics.mean(row[x]), y) for x, y in BASELINES.items() if x in row]
     return max(means, default=None)
@@ -229,10 +234,10 @@ def accuracy(results, chinese):
                     # Without labels, nothing is drawn by a seed.
                     _mean(ours, chinese, is_better, by_seed=size != "0"),
                     _mean(row.get(RANDOM, ()), chinese),
-                    f"{best[0]:.3f} {best[1]}" if best else "",
+                    f"{best[0]:.3f} {best[1]}".rstrip() if best else "",
                 )
             )
-    first = "测试集与标注数" if chinese else "test set, labels"
+    first = "测试集" if chinese else "test set"
     others = ("随机权重", "最佳基线") if chinese else (RANDOM, "best baseline")
     return table((OURS, *others), lines, first)
 
@@ -270,22 +275,19 @@ def known_models(results, chinese):
 
 
 def accuracy_in_short(results, chinese):
-    """Return the table of the README."""
+    """Return the table of the README, without columns that nothing was measured for."""
+    measured = {x: [scores(results, name, x) for name in SHORT] for x in SIZES}
+    sizes = [size for size, column in measured.items() if any(column)]
+    other = "（{:.3f}）" if chinese else " ({:.3f})"
     lines = []
-    for name, titles in SHORT.items():
+    for i, (name, titles) in enumerate(SHORT.items()):
         cells = []
-        for size in SIZES:
-            ours, best = scores(results, name, size), best_baseline(results, name, size)
-            other = "（{:.3f}）" if chinese else " ({:.3f})"
+        for size in sizes:
+            ours, best = measured[size][i], best_baseline(results, name, size)
             text = f"{statistics.mean(ours):.3f}" if ours else ""
             cells.append(text + (other.format(best[0]) if ours and best else ""))
         lines.append([titles[chinese], *cells])
-    columns = (
-        ("无标注", "50 条标注", "500 条标注", "全部标注")
-        if chinese
-        else ("no labels", "50 labels", "500 labels", "all labels")
-    )
-    return table(columns, lines)
+    return table([SIZES[x][chinese] for x in sizes], lines)
 
 
 def service(results, chinese):
@@ -436,7 +438,7 @@ def shares(results, chinese):
 def pretraining(results, chinese):
     """Return the accuracy of the bundled checkpoint by the tokens read."""
     rows = results["bundled_training"]["rows"]
-    start, end = "albert_micro_zh, ", " million tokens"
+    start, end = "pretraining, ", " million tokens"
     lines = [
         [
             f"{int(name.removeprefix(start).removesuffix(end)):,}",
@@ -445,10 +447,26 @@ def pretraining(results, chinese):
         for name, row in rows.items()
         if name.startswith(start) and name.endswith(end)
     ]
-    dev = rows["albert_micro_zh, dev"]
+    dev = rows["pretraining, dev"]
     scores = (f"{dev[x]:.3f}" for x in ("masked tokens", "sentence order"))
     lines.append(["dev, 15% masked", *scores])
     return table(("masked tokens", "sentence order"), lines, "million tokens read")
+
+
+def bundled_heads(results, chinese):
+    """Return the scores of the heads on sets of which they saw no label."""
+    lines = [
+        (name, f"{row['score']:.3f}", _rounded(row["baseline"]))
+        for name, row in results["bundled_heads"]["rows"].items()
+    ]
+    for name in ("thirty sentences", "long reviews", "Traditional"):
+        row = results["bundled_sentences"][name]
+        lines.append((f"{name}, by hand", f"{row['right']} of {row['of']}", ""))
+    return table(("score", "baseline"), lines, "test set")
+
+
+def _rounded(value):
+    return "" if value is None else f"{value:.3f}"
 
 
 def continued(results, chinese):

@@ -3,7 +3,8 @@
     python benchmarks/paper_tables.py --text CORPUS text
     python benchmarks/paper_tables.py --records records/train --output runs
     python benchmarks/paper_tables.py --score --dev records/dev --output runs
-    python benchmarks/paper_tables.py --fine-tune --output runs [--assets ../shared]
+    python benchmarks/paper_tables.py --fine-tune --output runs --vocab vocab.txt
+        [--assets ../shared]
 
 The first command selects the documents of CORPUS (a folder of .txt.gz files) with two
 lines and enough text to fill a sequence; `albert-tf pretrain-data` makes the records.
@@ -29,7 +30,7 @@ import time
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# The sizes of examples/albert_micro_zh.
+# Those of examples/albert_micro_zh.
 SIZES = {
     "num_layers": 4,
     "num_heads": 5,
@@ -303,7 +304,7 @@ def classifier(name, arguments, classes, seed):
     labels = sorted(set(classes))
     return AlbertTextClassifier.from_backbone(
         backbone,
-        vocabulary=str(arguments.vocab),
+        vocabulary=arguments.vocab,
         sequence_length=backbone.max_sequence_length,
         labels=labels,
         num_classes=len(labels),
@@ -344,8 +345,7 @@ def read_arguments(arguments=None):
     parser.add_argument("--seeds", type=int, default=3, help="of the fine-tuning")
     default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
     parser.add_argument("--assets", type=pathlib.Path, default=default)
-    vocab = ROOT / "examples" / "albert_micro_zh" / "vocab.txt"
-    parser.add_argument("--vocab", type=pathlib.Path, default=vocab)
+    parser.add_argument("--vocab", help="of the records, to fine-tune with")
     return parser.parse_args(arguments)
 
 

@@ -23,24 +23,18 @@ STYLES = {
     TEST: ("C0", "s", "C0", {"xytext": (7, 3)}),
     DEV: ("C0", "s", "none", {"xytext": (-4, -12), "ha": "right"}),
 }
-# Other lines of the plot of labels. Baselines are dashed.
-STARTS = ("albert_micro_zh", page_tables.RANDOM)
-BASELINES = ("TF-IDF, logistic regression", "naive Bayes", "mean of token vectors")
 
 
 def known_models(results):
     """Return names, milliseconds, accuracies in percent, and kinds."""
     times, ours = results["one_core"]["rows"], page_tables.OURS
-    scores = {
-        size: statistics.mean(page_tables.scores(results, DATA, size))
-        for size in ("0", "all")
-    }
     best, _ = page_tables.best_baseline(results, DATA, "all")
-    found = [
-        ["albert-tf, no labels", times[ours]["ms"], 100 * scores["0"], MEASURED],
-        ["albert-tf, fine-tuned", times[ours]["ms"], 100 * scores["all"], MEASURED],
-        [BASELINE, times[BASELINE]["ms"], 100 * best, MEASURED],
-    ]
+    found = [[BASELINE, times[BASELINE]["ms"], 100 * best, MEASURED]]
+    for size, title in (("0", "no labels"), ("all", "fine-tuned")):
+        if scores := page_tables.scores(results, DATA, size):
+            accuracy = 100 * statistics.mean(scores)
+            row = [f"albert-tf, {title}", times[ours]["ms"], accuracy, MEASURED]
+            found.append(row)
     for name, model in page_tables.read_known_models()["models"].items():
         kind = {"test": TEST, "dev": DEV}[model["split"]]
         found.append([name, times[name]["ms"], model["accuracy"], kind])
@@ -70,42 +64,6 @@ def draw_known_models(shown):
     return figure
 
 
-def labels(results):
-    """Return mean scores by data set, classifier and number of labels."""
-    rows, found = results["pretraining_gain"]["rows"], {}
-    for name in page_tables.DATA:
-        lines = found[name] = {}
-        for size in page_tables.SIZES:
-            row = {**rows.get(f"{name}, {size}", {})}
-            row[page_tables.OURS] = page_tables.scores(results, name, size)
-            for start in (page_tables.OURS, *STARTS, *BASELINES):
-                if values := row.get(start):
-                    lines.setdefault(start, {})[size] = statistics.mean(values)
-    return {name: x for name, x in found.items() if len(x[page_tables.OURS]) > 1}
-
-
-def draw_labels(shown):
-    """Return a plot of the scores by the number of labels, for each data set."""
-    figure = Figure(figsize=(4 * len(shown), 3.6), layout="constrained")
-    axes = figure.subplots(1, len(shown), squeeze=False)[0]
-    colors = {x: f"C{i}" for i, x in enumerate((page_tables.OURS, *STARTS, *BASELINES))}
-    places = {size: i for i, size in enumerate(page_tables.SIZES)}
-    for axis, (name, lines) in zip(axes, shown.items(), strict=True):
-        for start, scores in lines.items():
-            style = {"marker": "o", "markersize": 4, "color": colors[start]}
-            style["linestyle"] = "--" if start in BASELINES else "-"
-            x = [places[size] for size in scores]
-            axis.plot(x, list(scores.values()), label=start, **style)
-        axis.set_xticks([*places.values()], [x for x, _ in page_tables.SIZES.values()])
-        axis.set(title=name, xlabel="labelled examples")
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("test score")
-    legend = {line.get_label(): line for axis in axes for line in axis.lines}
-    place = {"loc": "outside lower center", "ncols": len(legend)}
-    figure.legend(legend.values(), legend, **place)
-    return figure
-
-
 def is_drawn(path, shown):
     """Return whether the file of a plot shows this."""
     if not path.exists():
@@ -121,5 +79,4 @@ def save(figure, path, shown):
 # By the file of the plot.
 PLOTS = {
     "benchmarks/results/accuracy.png": (known_models, draw_known_models),
-    "examples/albert_micro_zh_reviews/gain.png": (labels, draw_labels),
 }

@@ -92,6 +92,15 @@ def chnsenticorp(assets):
         yield x, list(map(SENTIMENT.get, y))
 
 
+def shops(assets):
+    path = assets / "data" / "labelled" / "sentiment.tsv.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        rows = [row for row in rows if row["domain"] == "shop_nlpcc2014"]
+    labels = [SENTIMENT[row["label"]] for row in rows]
+    return held_out([row["text"] for row in rows], labels)
+
+
 def headlines(assets):
     text = (assets / "data" / "thucnews" / "dev.tsv").read_text("utf-8")
     return held_out(*table(f"text\tlabel\n{text}", "text", "label"))

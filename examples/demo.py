@@ -62,7 +62,7 @@ def show(answers, expected):
 
 def main():
     os.chdir(ROOT)
-    checkpoint, reviews = "albert_micro_zh_reviews", HERE / "reviews"
+    checkpoint, reviews = "albert_micro_zh", HERE / "reviews"
     model, serving = OUTPUT / "model", OUTPUT / "serving" / "1"
     report = OUTPUT / "report"
     text = os.environ.get("TEXT")
@@ -78,8 +78,8 @@ def main():
     else:
         shutil.rmtree(OUTPUT, ignore_errors=True)
         run(
-            "1. Classify reviews with a bundled checkpoint, without training",
-            *(ALBERT_TF, "predict", checkpoint, *list(SENTENCES)[-2:]),
+            "1. Classify reviews with the bundled checkpoint, without training",
+            *(ALBERT_TF, "predict", f"{checkpoint}:sentiment", *list(SENTENCES)[-2:]),
         )
         run("2. Inspect the checkpoint", ALBERT_TF, "inspect", checkpoint)
         # With few labels, pretraining pays most.

@@ -24,7 +24,7 @@ print(train.label.value_counts().to_string())
 
 keras.utils.set_random_seed(1)
 classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
-    "albert_micro_zh_reviews", labels=sorted(train.label.unique())
+    "albert_micro_zh", labels=sorted(train.label.unique())
 )
 classifier.fit(train.text, train.label, verbose=2)
 

@@ -46,8 +46,8 @@ train.head()
 
 # %% [markdown]
 # Count the labels, and measure the texts in characters. For Chinese, a token is a
-# character. The bundled model reads up to 128 tokens, of which two are `[CLS]` and
-# `[SEP]`, so it would truncate texts of more than 126 characters.
+# character. The bundled model reads up to 512 tokens, of which two are `[CLS]` and
+# `[SEP]`, so it would truncate texts of more than 510 characters.
 
 # %%
 train.groupby("label").text.agg(
@@ -59,7 +59,7 @@ train.groupby("label").text.agg(
 # %% [markdown]
 # ## 2. Train
 #
-# `from_checkpoint` loads the bundled checkpoint for reviews (2 million parameters).
+# `from_checkpoint` loads the bundled checkpoint, with its head for these labels.
 # For other texts, pass the name of a release instead, such as `"albert_tiny_zh"`.
 # `fit` is that of Keras, and takes strings and the names of the labels. A fresh
 # classifier is compiled already: AdamW, warm-up, and a learning rate for its size.
@@ -67,7 +67,7 @@ train.groupby("label").text.agg(
 # %%
 keras.utils.set_random_seed(1)
 classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
-    "albert_micro_zh_reviews", labels=["差评", "好评"]
+    "albert_micro_zh", labels=["差评", "好评"]
 )
 history = classifier.fit(
     train.text.tolist(),

@@ -128,7 +128,7 @@ loaded.predict([text])["spans"][0]
 # ## Next
 #
 # - Your own labels: annotate in doccano, export JSON lines, and replace the two files.
-# - Real data: with People's Daily (50,658 sentences) the bundled checkpoint reaches an
-#   F1 of 0.865 and CRFsuite 0.798 ([accuracy](../docs/about/benchmarks.md#accuracy)).
+# - Real data: [accuracy](../docs/about/benchmarks.md#accuracy) has scores on the
+#   People's Daily (50,658 sentences).
 # - [Token classification](../docs/tasks/token_classification.md) has the command line,
 #   the formats and the details.

@@ -44,7 +44,7 @@ train = read_labelled_texts(EXAMPLES / "reviews/train.tsv")
 test = read_labelled_texts(EXAMPLES / "reviews/test.tsv")
 keras.utils.set_random_seed(1)
 classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
-    "albert_micro_zh_reviews", labels=["差评", "好评"]
+    "albert_micro_zh", labels=["差评", "好评"]
 )
 classifier.fit(train.x, train.labels, verbose=0)
 outputs = classifier.predict(test.x, verbose=0)

@@ -24,7 +24,6 @@ PAGES = {
     "CHANGELOG.md": "about/changelog.md",
     "benchmarks/results/README.md": "about/figures.md",
     "examples/albert_micro_zh/README.md": "checkpoints/bundled_model.md",
-    "examples/albert_micro_zh_reviews/README.md": "checkpoints/bundled_reviews.md",
 }
 # Files of the repository that are copied to the site.
 FILES = (
@@ -33,8 +32,8 @@ FILES = (
     "examples/browser/classify.js",
     "notebooks/*.ipynb",
 )
-# The model of the first page, and its directory in the site.
-MODEL = "albert_micro_zh_reviews"
+# The head of the first page, and its directory in the site.
+MODEL = "albert_micro_zh:sentiment"
 MODEL_FOLDER = "examples/browser/model"
 CLASSIFIER = """\
 <section data-albert-model="{root}{model}/" data-lang="{language}" data-lazy>

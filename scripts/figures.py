@@ -106,7 +106,7 @@ def computed(results):
         },
         "imports": sum(imports),
         # The Chinese unit of large numbers.
-        "trained_yi": 10 * trained["albert_micro_zh"]["billion tokens"],
+        "trained_yi": 10 * trained["pretraining"]["billion tokens"],
         "machines": {
             name: _machine(file["machine"])
             for name, file in results.items()

@@ -72,6 +72,8 @@ def bundled_checkpoints():
             size = weights.stat().st_size
             values |= {"parameters": size // 4, "megabytes": size / 1e6}
             values |= {"millions": size / 4e6, "wan": size / 4e4}
+            graphs = [x.stat().st_size for x in config.parent.glob("*.onnx")]
+            values["graph_kilobytes"] = max(graphs, default=0) / 1e3
             values["million_vectors_gb"] = 4e-3 * values["hidden_size"]
         found[config.parent.name] = values
     return found

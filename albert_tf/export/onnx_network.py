@@ -46,22 +46,25 @@ class StoredWeights:
             )
         self._name, self._data = path.name, path.read_bytes()
 
-    def tensors(self, values: np.ndarray, name: str) -> list:
-        """Return the `TensorProto` of values in the file.
+    def tensors(self, values: np.ndarray, name: str) -> tuple[list, bool]:
+        """Return the `TensorProto` of values in the file, and whether transposed.
 
         Several are to be joined along the last axis: a checkpoint has query, key and
-        value apart.
+        value apart. The original form has the outputs of a classifier first.
 
         Raises:
             AlbertError: if the values are not in the file.
         """
-        for count in (1, 3):
-            if values.shape[-1] % count == 0:
-                parts = np.split(values, count, axis=-1)
+        for array in (values, values.T):
+            for count in (1, 3):
+                if array.shape[-1] % count:
+                    continue
+                parts = np.split(array, count, axis=-1)
                 offsets = [self._data.find(x.tobytes()) for x in parts]
                 if min(offsets) >= 0:
                     places = zip(parts, offsets, strict=True)
-                    return [self._tensor(f"{name}_{y}", x, y) for x, y in places]
+                    found = [self._tensor(f"{name}_{y}", x, y) for x, y in places]
+                    return found, array is not values
         raise AlbertError(
             f"{self._name} lacks the weights {name}. Pass the data file of a "
             "checkpoint in the original form with this model."
@@ -176,11 +179,14 @@ class Network:
         return self._names[key]
 
     def _tensor(self, name, values):
+        is_transposed = False
         if self._stored is None or values.nbytes < _SMALL:
             tensors = [self._onnx.numpy_helper.from_array(values, name)]
         else:
-            tensors = self._stored.tensors(values, name)
+            tensors, is_transposed = self._stored.tensors(values, name)
         self._initializers += tensors
+        if is_transposed:
+            return self.node("Transpose", tensors[0].name, perm=[1, 0])
         if len(tensors) == 1:
             return tensors[0].name
         # ONNX Runtime joins them once, when it opens the file.

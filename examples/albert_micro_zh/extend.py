@@ -1,14 +1,14 @@
 """Extend albert_micro_zh to Traditional characters and 512 positions.
 
     python examples/albert_micro_zh/extend.py text TEXT OUTPUT
-    python examples/albert_micro_zh/extend.py vocabulary TEXT vocab.txt
-    python examples/albert_micro_zh/extend.py weights vocab.txt start.npz
+    python examples/albert_micro_zh/extend.py vocabulary TEXT vocab.txt --model FIRST
+    python examples/albert_micro_zh/extend.py weights vocab.txt start.npz --model FIRST
 
-TEXT is the output of `make_text.py`. `text` writes it with a tenth of the documents in
-Traditional characters. `vocabulary` adds 3,000 characters, kana, full-width letters,
-emoji and symbols by their frequency in TEXT and in its conversions. `weights` copies
-the token vectors of new characters from their simplified twins, and repeats the 128
-positions. Requires `opencc`.
+FIRST is the checkpoint of the first pretraining, TEXT the output of `make_text.py`.
+`text` writes it with a tenth of the documents in Traditional characters. `vocabulary`
+adds 3,000 characters, kana, full-width letters, emoji and symbols by their frequency in
+TEXT and in its conversions. `weights` copies the token vectors of new characters from
+their simplified twins, and repeats the 128 positions. Requires `opencc`.
 """
 
 import argparse
@@ -20,7 +20,6 @@ import unicodedata
 import numpy as np
 import opencc
 
-FOLDER = pathlib.Path(__file__).parent
 TRADITIONAL = ("s2t", "s2tw", "s2hk")
 SIMPLIFIED = ("t2s", "tw2s", "hk2s")
 SHARE = 0.1
@@ -60,8 +59,8 @@ def normalized(text):
     return [x for x in text if unicodedata.category(x) not in left_out]
 
 
-def write_vocabulary(source, output):
-    tokens = (FOLDER / "vocab.txt").read_text("utf-8").splitlines()
+def write_vocabulary(source, output, model):
+    tokens = (model / "vocab.txt").read_text("utf-8").splitlines()
     lines = "\n".join(x.read_text("utf-8") for x in sorted(source.glob("train/*.txt")))
     counts = collections.Counter(lines)
     lines = lines.split("\n")
@@ -98,12 +97,12 @@ def twins(tokens, old):
     return found
 
 
-def write_weights(vocabulary, output):
+def write_weights(vocabulary, output, first):
     import albert_tf
     from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
     tokens = vocabulary.read_text("utf-8").splitlines()
-    model = AlbertPretrainer.from_checkpoint(FOLDER)
+    model = AlbertPretrainer.from_checkpoint(first)
     old = model.backbone.vocabulary_size
     sizes = {"vocabulary_size": len(tokens), "max_sequence_length": 512}
     backbone = AlbertBackbone(**{**model.backbone.get_config(), **sizes})
@@ -136,9 +135,11 @@ def main():
         command = commands.add_parser(function.__name__.removeprefix("write_"))
         command.add_argument("source", type=pathlib.Path)
         command.add_argument("output", type=pathlib.Path)
+        if function is not write_text:
+            command.add_argument("--model", type=pathlib.Path, required=True)
         command.set_defaults(function=function)
-    arguments = parser.parse_args()
-    arguments.function(arguments.source, arguments.output)
+    arguments = vars(parser.parse_args())
+    arguments.pop("function")(*arguments.values())
 
 
 if __name__ == "__main__":

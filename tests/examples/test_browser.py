@@ -134,7 +134,7 @@ def run_page(folder):
 def test_a_browser_gives_the_labels_and_scores_of_keras(tmp_path):
     site = tmp_path / "site"
     copy_page(site, install(tmp_path / "npm"))
-    classifier = albert_tf.pipeline(path="albert_micro_zh_reviews").model
+    classifier = albert_tf.pipeline(path="albert_micro_zh:sentiment").model
     albert_tf.export.transformers_js(classifier, site / "model")
     rows = (ROOT / "examples/reviews/test.tsv").read_text("utf-8").splitlines()[1:]
     rows += (ROOT / "examples/reviews/dev.tsv").read_text("utf-8").splitlines()[1:]

@@ -58,7 +58,7 @@ def reviews():
 
 
 def test_labels_and_scores_of_500_texts(folder):
-    classifier = albert_tf.pipeline(path="albert_micro_zh_reviews").model
+    classifier = albert_tf.pipeline(path="albert_micro_zh:sentiment").model
     albert_tf.export.transformers_js(classifier, folder / "web")
     texts = reviews()
     assert len(texts) == 500
