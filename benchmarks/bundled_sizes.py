@@ -1,6 +1,6 @@
 """Write the sizes of the files that a bundled checkpoint is exported to.
 
-    python benchmarks/bundled_sizes.py [--model albert_micro_zh]
+    python benchmarks/bundled_sizes.py [--model albert_micro_zh:sentiment]
 
 The results are in `results/bundled_sizes.json`, in megabytes.
 """
@@ -33,7 +33,7 @@ def sizes_of(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="albert_micro_zh")
+    parser.add_argument("--model", default="albert_micro_zh:sentiment")
     model, rows = parser.parse_args().model, {}
     with tempfile.TemporaryDirectory() as folder:
         for name, options in EXPORTS.items():

@@ -59,6 +59,12 @@ SHORT = {
     "STS-B": ("similarity (STS-B, Spearman)", "语义相似度（STS-B，Spearman）"),
     "People's Daily": ("entities (People's Daily, F1)", "命名实体（人民日报，F1）"),
 }
+# Rows of `bundled_sentences.py`.
+WRITTEN = {
+    "thirty sentences": "sentences for all six heads",
+    "long reviews": "reviews with the verdict at the end of a story",
+    "Traditional": "reviews in Traditional characters",
+}
 # Names of `bundled_heads.py`, where they differ.
 UNLABELLED = {"THUCNews headlines": "THUCNews"}
 OURS, RANDOM = "albert_micro_zh", "random weights"
@@ -459,9 +465,9 @@ def bundled_heads(results, chinese):
         (name, f"{row['score']:.3f}", _rounded(row["baseline"]))
         for name, row in results["bundled_heads"]["rows"].items()
     ]
-    for name in ("thirty sentences", "long reviews", "Traditional"):
+    for name, title in WRITTEN.items():
         row = results["bundled_sentences"][name]
-        lines.append((f"{name}, by hand", f"{row['right']} of {row['of']}", ""))
+        lines.append((title, f"{row['right']} of {row['of']}", ""))
     return table(("score", "baseline"), lines, "test set")
 
 
@@ -542,6 +548,7 @@ TABLES = {
     "recipes": recipes,
     "shares": shares,
     "pretraining": pretraining,
+    "bundled_heads": bundled_heads,
     "continued": continued,
     "results": all_results,
 }

@@ -1,6 +1,6 @@
 """Measure how often a sentiment depends on a name, a region or a gender.
 
-    python benchmarks/swapped_terms.py [--model albert_micro_zh]
+    python benchmarks/swapped_terms.py [--model albert_micro_zh:sentiment]
 
 Each sentence is filled with terms that should not matter: 200 texts. `changed` is the
 share of pairs of texts of the same sentence with different labels, `spread` the mean
@@ -117,7 +117,7 @@ def measured(predict, sentences, terms):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="albert_micro_zh")
+    parser.add_argument("--model", default="albert_micro_zh:sentiment")
     arguments = parser.parse_args()
     answer = albert_tf.pipeline(None, arguments.model, top_k=None)
     rows = {
