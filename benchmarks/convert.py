@@ -3,9 +3,9 @@
 Writes a checkpoint with the shape of albert_xxlarge, random weights and both
 pretraining heads. Then it runs, in turn and each in a separate process, a baseline that
 reads all tensors by `tf.train.load_checkpoint` and writes them by NumPy, and
-`convert_checkpoint` to every layout. Prints the seconds, their ratio to the baseline,
-and the peak memory above that of the imported libraries, as a multiple of the
-checkpoint's size.
+`convert_checkpoint` to every layout. Writes `results/convert.json`: the seconds, their
+ratio to the baseline, and the peak memory above that of the imported libraries, as a
+multiple of the checkpoint's size.
 
 Run: make benchmark-convert (or python benchmarks/convert.py --size albert_base_en)
 """
@@ -66,7 +66,14 @@ def main():
                 output = folder / f"{name}_{turn}"
                 found[name].append(measure(prefix, name, output))
                 subprocess.run(["rm", "-rf", str(output), f"{output}.npz"], check=True)
-    show(found, size)
+
+    # Imported last, so that the processes measured have the memory to themselves.
+    from harness import console, table_of, write_results
+
+    rows = rows_of(found, size)
+    console.print(table_of(rows, list(rows["numpy"])))
+    settings = {"megabytes": size / 1e6, "settings": vars(arguments)}
+    write_results("convert", {**settings, "rows": rows})
 
 
 def write_checkpoint(size, folder):
@@ -87,17 +94,20 @@ def measure(prefix, layout, output):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def show(found, size):
-    base = [run["seconds"] for run in found["numpy"]]
-    print(f"{'':14}{'seconds':>10}{'ratio (min, max)':>24}{'memory / file':>16}")
+def rows_of(found, size):
+    """Summarize the runs of each layout relative to those of NumPy."""
+    rows, base = {}, [run["seconds"] for run in found["numpy"]]
     for name, runs in found.items():
         seconds = [run["seconds"] for run in runs]
         ratios = [s / b for s, b in zip(seconds, base, strict=True)]
-        memory = max(run["memory"] for run in runs) / size
-        ratio = (
-            f"{statistics.median(ratios):.2f} ({min(ratios):.2f}, {max(ratios):.2f})"
-        )
-        print(f"{name:14}{statistics.median(seconds):10.1f}{ratio:>24}{memory:16.2f}")
+        rows[name] = {
+            "seconds": statistics.median(seconds),
+            "ratio": statistics.median(ratios),
+            "smallest": min(ratios),
+            "largest": max(ratios),
+            "memory / file": max(run["memory"] for run in runs) / size,
+        }
+    return rows
 
 
 if __name__ == "__main__":

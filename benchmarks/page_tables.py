@@ -4,8 +4,11 @@ Each function in `TABLES` returns a table in Markdown. Its arguments are the res
 the name of their file, and whether the page is in Chinese.
 """
 
+import json
+import pathlib
 import statistics
 
+KNOWN = pathlib.Path(__file__).with_name("known_models.json")
 # Data of `benchmarks/classify.py`, and a text of its examples in both languages.
 CLASSIFIED = {
     "classify_lcqmc_albert_tiny_zh": ("tiny, {} LCQMC pairs", "tiny，{} 个 LCQMC 句对"),
@@ -255,6 +258,28 @@ def _mean(values, chinese, is_bold=False, by_seed=True):
     return text + ("（单个随机种子）" if chinese else " (one seed)")
 
 
+def read_known_models():
+    return json.loads(KNOWN.read_text("utf-8"))
+
+
+def known_models(results, chinese):
+    """Return the published accuracies of models with the time of their shape."""
+    known, times = read_known_models(), results["one_core"]["rows"]
+    splits = {"test": "测试集", "dev": "开发集"} if chinese else {}
+    lines = []
+    for name, model in known["models"].items():
+        layers, width, heads, *_ = model["shape"]
+        split, page = model["split"], known["pages"][model["page"]]
+        score = f"[{model['accuracy']}]({page})"
+        shape = f"{layers} × {width}, {heads}"
+        ms = _digits(times[name]["ms"])
+        lines.append((name, shape, ms, score, splits.get(split, split)))
+    columns = ("layers × width, heads", "ms", "accuracy, %", "split")
+    if chinese:
+        columns = ("层数 × 宽度，头数", "毫秒", "准确率，%", "划分")
+    return table(columns, lines)
+
+
 def accuracy_in_short(results, chinese):
     """Return the table of the README, without columns that nothing was measured for."""
     measured = {x: [scores(results, name, x) for name in SHORT] for x in SIZES}
@@ -344,16 +369,19 @@ ORIGINAL = 0.18
 
 
 def pretrain_data(results, chinese):
-    names = {
-        "jieba alone, one core": "只用 jieba 分词，单核",
-        "records, one core": "生成数组，单核",
-        "records, 4 cores": "生成数组，4 核",
-    }
     rows = results["pretrain_data"]["rows"]
-    rates = {name: rows[name]["MB/s"] for name in names}
+    rates = {name: row["MB/s"] for name, row in rows.items()}
+    words = {"jieba alone": "只用 jieba 分词", "records": "生成数组"}
+    words |= {", ": "，", "one core": "单核", " cores": " 核"}
+
+    def titled(name):
+        for english, text in words.items() if chinese else ():
+            name = name.replace(english, text)
+        return name
+
     lines = [
         [
-            names[name] if chinese else name,
+            titled(name),
             f"{rate:.2f}",
             f"{rate / rates['jieba alone, one core']:.2f}",
             f"{rate / ORIGINAL:.1f}",
@@ -369,6 +397,34 @@ def pretrain_data(results, chinese):
         "语料转 token 数组，512 个 token" if chinese else "text to records, 512 tokens"
     )
     return table(columns, lines, first)
+
+
+def recipes(results, chinese):
+    """Return the settings of fine-tuning by size and tokens, with memory and time."""
+    lines = []
+    for row in results["recipes"]["rows"].values():
+        size = row["size"].removeprefix("albert_").removesuffix("_zh")
+        lines.append(
+            (
+                f"{size}{'，' if chinese else ', '}{row['length']}",
+                f"{row['batch_size']} × {row['batches_per_update']}",
+                _rate_of_learning(row["learning_rate"]),
+                f"{row['epochs of 1000']}, {row['epochs of 10000']}",
+                f"{row['megabytes'] / 1e3:.1f} GB",
+                *(f"{row[f'core_minutes of {x}']:,.0f}" for x in (1_000, 10_000)),
+            )
+        )
+    columns = ("batch", "rate", "epochs", "memory")
+    columns += ("core-minutes, 1,000 examples", "10,000 examples")
+    if chinese:
+        columns = ("批次", "学习率", "epoch", "内存")
+        columns += ("核·分钟，1,000 条", "10,000 条")
+    first = "规模，token 数" if chinese else "size, tokens"
+    return table(columns, lines, first)
+
+
+def _rate_of_learning(value):
+    return f"{value:.0e}".replace("e-0", "e-")
 
 
 def shares(results, chinese):
@@ -481,6 +537,7 @@ TABLES = {
     "engines": engines,
     "accuracy": accuracy,
     "accuracy_in_short": accuracy_in_short,
+    "known_models": known_models,
     "speed_in_short": speed_in_short,
     "service": service,
     "int8": int8,
@@ -488,6 +545,7 @@ TABLES = {
     "early_exit": early_exit,
     "convert": convert,
     "pretrain_data": pretrain_data,
+    "recipes": recipes,
     "shares": shares,
     "pretraining": pretraining,
     "bundled_heads": bundled_heads,

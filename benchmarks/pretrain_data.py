@@ -3,7 +3,8 @@
 Runs in turn, each in a separate process: jieba alone on one core, and
 `make_pretraining_data` on one core and with one worker per core. The rate excludes the
 first blocks, while the workers start. The original generator of albert_zh was measured
-at 0.18 MB/s on one core.
+at 0.18 MB/s on one core. Writes `results/pretrain_data.json`, and with --memory
+`results/pretrain_data_memory.json`.
 
 Run: make benchmark-pretrain-data TEXTS='corpus/*.txt'
 Memory: python benchmarks/pretrain_data.py 'corpus/*.txt' --memory
@@ -113,27 +114,35 @@ def compare(text, vocabulary, rounds, folder):
             found[workers].append(
                 measure(RECORDS, text, vocabulary, output, workers)["rate"]
             )
-    print(f"{'':28}{'MB/s':>8}{'to jieba':>10}{'to original':>13}")
-    base = statistics.median(found["jieba"])
-    names = {"jieba": "jieba alone", 1: "records, one core"}
-    for key, rates in found.items():
-        rate = statistics.median(rates)
-        name = names.get(key, f"records, {key} cores")
-        print(f"{name:28}{rate:8.2f}{rate / base:10.2f}{rate / ORIGINAL:13.1f}")
-    scaling = statistics.median(found[cores]) / statistics.median(found[1])
-    print(f"{cores} cores are {scaling:.2f} times as fast as one.")
+    names = {"jieba": "jieba alone, one core", 1: "records, one core"}
+    rows = {
+        names.get(key, f"records, {key} cores"): {"MB/s": statistics.median(rates)}
+        for key, rates in found.items()
+    }
+    megabytes = os.path.getsize(text) / 1e6
+    write("pretrain_data", {"megabytes": megabytes, "rounds": rounds, "rows": rows})
+
+
+def write(name, values):
+    # Imported last, so that the processes measured have the memory to themselves.
+    from harness import console, table_of, write_results
+
+    console.print(table_of(values["rows"], list(next(iter(values["rows"].values())))))
+    write_results(name, values)
 
 
 def compare_memory(arguments, folder):
-    print(f"{'':10}{'process, MB':>14}{'largest worker, MB':>22}")
-    cores = len(os.sched_getaffinity(0))
-    for megabytes in (10, 1000):
+    rows, cores = {}, len(os.sched_getaffinity(0))
+    for title, megabytes in (("10 MB of text", 10), ("1 GB of text", 1000)):
         text = write_text(arguments.texts, megabytes, folder)
         output = folder / f"memory-{megabytes}"
         found = measure(RECORDS, text, arguments.vocab, output, cores)
-        sizes = (found[name] / 1e6 for name in ("memory", "worker"))
-        print(f"{megabytes:7} MB{next(sizes):14.0f}{next(sizes):22.0f}")
+        rows[title] = {
+            "process, MB": found["memory"] / 1e6,
+            "largest worker, MB": found["worker"] / 1e6,
+        }
         subprocess.run(["rm", "-rf", str(output), str(text)], check=True)
+    write("pretrain_data_memory", {"workers": cores, "rows": rows})
 
 
 def measure(code, *arguments):

@@ -9,9 +9,10 @@ a higher rate), from the bundled or the given checkpoints and from random weight
 compared with simple baselines on the same examples. The test examples are used to
 choose nothing. `--stage` adds a baseline that also trains on the reviews of the
 supervised stage (a folder with sentiment.tsv.gz).
-Results are cached in the output file: an interrupted run resumes. `--report` only draws
-them. ASSETS is a folder as `benchmarks/classify.py` takes; the baseline of entities
-needs `pip install sklearn-crfsuite`.
+Results are cached in the output file: an interrupted run resumes. `--report` only
+prints them, and `make figures` draws them. ASSETS is a folder as
+`benchmarks/classify.py` takes; the baseline of entities needs
+`pip install sklearn-crfsuite`.
 """
 
 import argparse
@@ -30,7 +31,6 @@ from collections.abc import Callable
 
 import keras
 import numpy as np
-from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 from scipy.sparse import hstack
@@ -43,7 +43,7 @@ from albert_tf import models
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.data import read_squad, read_tagged_texts
 from albert_tf.evaluation import cmrc_scores, entity_scores, regression_scores
-from albert_tf.files import BUNDLED, complete_file, write_json
+from albert_tf.files import BUNDLED, write_json
 from albert_tf.training import fine_tuning_learning_rate
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
@@ -384,7 +384,7 @@ def main():
                 done[key] = fine_tune(data, few, test, starts[start], seed)
             write_json(path, done)
             print(key, f"{done[key]:.4f}", flush=True)
-    report(done, path.with_suffix(".png"))
+    report(done)
 
 
 def read_arguments():
@@ -396,7 +396,7 @@ def read_arguments():
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--start", nargs=2, action="append", metavar=("NAME", "PATH"))
     parser.add_argument("--stage", type=pathlib.Path, help="folder of its data")
-    parser.add_argument("--report", action="store_true", help="only draw results")
+    parser.add_argument("--report", action="store_true", help="only print results")
     parser.add_argument("--output", default=OUTPUT)
     return parser.parse_args()
 
@@ -404,41 +404,23 @@ def read_arguments():
 # === Report ===
 
 
-def report(done, path):
-    """Print a table per data set, and plot mean and spread by number of examples."""
+def report(done):
+    """Print a table per data set, with mean and spread by number of examples."""
     found = {}
     for key, value in done.items():
         name, size, start, _ = key.split("/")
         found.setdefault(name, {}).setdefault(start, {}).setdefault(size, []).append(
             value
         )
-    names = dict.fromkeys(start for starts in found.values() for start in starts)
-    # A colour for each, in all plots.
-    colours = {name: f"C{i}" for i, name in enumerate(names)}
     console = Console(width=120)
-    figure = Figure(figsize=(4 * len(found), 3.6), layout="constrained")
-    axes = figure.subplots(1, len(found), squeeze=False)[0]
-    for axis, (name, starts) in zip(axes, found.items(), strict=True):
+    for name, starts in found.items():
         sizes = {size for row in starts.values() for size in row}
         # "all" is the last.
         sizes = sorted(sizes, key=lambda size: (size == "all", len(size), size))
         shown = Table("", *sizes, title=f"{name}: test scores (number of seeds)")
         for start, row in starts.items():
             shown.add_row(start, *(cell(row.get(size)) for size in sizes))
-            means = [np.mean(row[size]) for size in sizes if size in row]
-            places = [i for i, size in enumerate(sizes) if size in row]
-            is_ours = start == RANDOM or start.startswith("albert")
-            style = {"marker": "o", "markersize": 4, "color": colours[start]}
-            axis.plot(places, means, "-" if is_ours else "--", label=start, **style)
         console.print(shown)
-        axis.set_xticks(range(len(sizes)), sizes)
-        axis.set(title=name, xlabel="labelled examples")
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("test score")
-    lines = {line.get_label(): line for axis in axes for line in axis.lines}
-    figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines))
-    with complete_file(path) as temporary:
-        figure.savefig(temporary, dpi=120, format="png")
 
 
 def cell(values):

@@ -4,8 +4,8 @@
 
 In a page, `<!-- =NAME -->0.45<!-- -->` is a figure, whose source is in
 `benchmarks/figures.toml`. `<!-- table NAME -->` and `<!-- end -->` enclose a table or
-another generated text. `--check` writes nothing and fails if a page is stale;
-`make lint` runs it.
+another generated text. `benchmarks/plots.py` has the plots. `--check` writes nothing
+and fails if a page or a plot is stale; `make lint` runs it.
 """
 
 import argparse
@@ -22,6 +22,7 @@ sys.path += [str(ROOT), str(ROOT / "benchmarks")]
 import generated_texts  # noqa: E402
 import page_tables  # noqa: E402
 import paper_page  # noqa: E402
+import plots  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 IMPORTS = ("tensorflow", "tensorflow_text", "keras_hub")
@@ -155,12 +156,28 @@ def filled(text, is_chinese, known, made):
     return FIGURE.sub(figure, TABLE.sub(table, text))
 
 
+def draw_plots(results, is_check):
+    """Draw the plots that are stale; return the errors of a check."""
+    failed = []
+    for name, (show, draw) in plots.PLOTS.items():
+        path, shown = ROOT / name, show(results)
+        if plots.is_drawn(path, shown):
+            continue
+        if is_check:
+            failed.append(f"{name}: run `make figures`")
+        else:
+            plots.save(draw(shown), path, shown)
+            print(f"{name}: drawn")
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="fail if a page is stale")
     arguments = parser.parse_args()
     results = sources()
-    known, made, failed = figures(results), texts(results), []
+    known, made = figures(results), texts(results)
+    failed = draw_plots(results, arguments.check)
     for page in sorted({x for pattern in PAGES for x in ROOT.glob(pattern)}):
         name, text = page.relative_to(ROOT), page.read_text("utf-8")
         try:

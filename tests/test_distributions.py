@@ -3,6 +3,7 @@
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 
@@ -69,6 +70,14 @@ def test_the_wheel_holds_the_packages_and_the_bundled_checkpoints(tmp_path):
     assert found == set(expected)
     for name, file in expected.items():
         assert (installed / name).read_bytes() == file.read_bytes(), name
+
+    # The tests execute the notebooks and read the pages.
+    (source,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        packed = {x.name.partition("/")[2] for x in archive.getmembers()}
+    for name in ("docs", "notebooks"):
+        pages = [x for x in (ROOT / name).rglob("*.*") if x.suffix != ".pyc"]
+        assert {x.relative_to(ROOT).as_posix() for x in pages} <= packed
 
     names = [folder.name for folder in checkpoints]
     options = {"PYTHONPATH": str(installed), "ALBERT_TF_LAZY": "1"}

@@ -47,6 +47,15 @@ def test_a_changed_result_changes_the_pages_of_both_languages(figures):
         assert expected.count(new) == text.count(new) + 2
 
 
+def test_a_changed_result_makes_the_plots_stale(figures):
+    results = figures.sources()
+    scores = results["pretraining_gain"]["rows"]["ChnSentiCorp, all"]
+    assert figures.draw_plots(results, is_check=True) == []
+    scores["TF-IDF, logistic regression"] = [0.999]
+    failed = figures.draw_plots(results, is_check=True)
+    assert [x.partition(":")[0] for x in failed] == [*figures.plots.PLOTS]
+
+
 def test_a_figure_at_the_start_of_a_line_is_refused(figures):
     results = figures.sources()
     with pytest.raises(ValueError, match="line 2 starts with a figure"):
