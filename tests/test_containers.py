@@ -11,6 +11,7 @@ import tensorflow as tf
 from lite_tasks import needs_onnx, write_onnx
 from small_classifier import VOCABULARY, small_classifier
 from task_cases import CASES
+from tiers import few
 
 import albert_tf_lite
 import zh
@@ -67,10 +68,8 @@ CONTAINERS = {
 }
 # Those that differ most; the others are tested every night where models run.
 FEW = {name: CONTAINERS[name] for name in ("Series", "tensor")}
-REST = pytest.param(
-    {x: y for x, y in CONTAINERS.items() if x not in (*FEW, "generator")},
-    marks=pytest.mark.nightly,
-)
+OTHERS_THAN_FEW = {x: y for x, y in CONTAINERS.items() if x not in (*FEW, "generator")}
+REST = pytest.param(OTHERS_THAN_FEW, marks=pytest.mark.nightly)
 
 
 def plain(value):
@@ -92,13 +91,18 @@ def check(function, containers):
 
 # === Training and prediction of each task ===
 
+# A text, a pair, lists in an example, and other labels.
+KINDS = ("text classifier", "token classifier", "question answering")
+KINDS += ("multiple choice", "summarizer")
+KINDS = few([x for x, case in CASES.items() if case.takes_texts], KINDS)
+
 
 class Stop(Exception):
     """Ends a training or a prediction before the first step."""
 
 
 @pytest.mark.parametrize("containers", [FEW, REST])
-@pytest.mark.parametrize("name", [x for x, case in CASES.items() if case.takes_texts])
+@pytest.mark.parametrize("name", KINDS)
 def test_fit_and_predict_read_any_container(name, containers, monkeypatch):
     case, task, seen = CASES[name], CASES[name].build(), []
 
@@ -238,10 +242,28 @@ def test_functions_read_any_container(name):
     check(FUNCTIONS[name], CONTAINERS)
 
 
+# One for each way to read texts, except those that end in `predict`.
+SLOW = ("fill", "correct", "spans", "order", "pipeline of fields", "tune_thresholds")
+SLOW += ("distiller", "zero-shot", "prune_vocabulary", "choices")
+
+
 @pytest.mark.parametrize(
-    "containers", [pytest.param(FEW, marks=pytest.mark.slow), REST]
+    ("name", "containers"),
+    [
+        *(
+            pytest.param(
+                *(x, FEW),
+                marks=pytest.mark.slow if x in SLOW else pytest.mark.nightly,
+                id=f"{x} of few",
+            )
+            for x in OF_MODELS
+        ),
+        *(
+            pytest.param(x, OTHERS_THAN_FEW, marks=pytest.mark.nightly, id=x)
+            for x in OF_MODELS
+        ),
+    ],
 )
-@pytest.mark.parametrize("name", OF_MODELS)
 def test_models_read_any_container(name, containers):
     check(OF_MODELS[name], containers)
 

@@ -47,6 +47,7 @@ def test_a_card_has_labels_examples_data_and_scores(finetuned, monkeypatch, caps
 
 
 @pytest.mark.text_ops
+@pytest.mark.slow
 def test_an_export_has_the_scores_of_these_weights_only(finetuned, tmp_path):
     for path, has_scores in (("1", True), ("2", False)):
         run("export", finetuned, tmp_path / path)

@@ -23,6 +23,7 @@ from albert_tf.checkpoints.layout import (
     Tensors,
     listed,
 )
+from albert_tf.layers.common import zeros_for_matrices
 
 # The weights of a model, and the tensors that hold each in a layout.
 Plan: TypeAlias = list[tuple[keras.Variable, Tensors]]
@@ -121,20 +122,22 @@ def without_initializing(
 ) -> Iterator[None]:
     """Build models with zeros in place of random numbers.
 
-    Random numbers for 222 million weights take seconds and twice their memory. They
-    are still drawn on backends other than TensorFlow.
+    Random numbers for 222 million weights take seconds and twice their memory. Those
+    of KerasHub's layers are still drawn on backends other than TensorFlow.
 
     Raises if a model has many more weights than the file at `path`, which has `stored`
     numbers: a config can name any size, and memory is limited.
     """
     # Smaller models are built, for an error that names each tensor that differs.
     room = 2 * stored + 10_000_000
+    # One for all weights, because creating a graph takes milliseconds.
+    graph = tf.Graph()
 
     def create(next_creator, initial_value=None, **kwargs):
         if not callable(initial_value):
             return next_creator(initial_value=initial_value, **kwargs)
         # In a graph nothing is drawn: only the shape and the type are needed.
-        with tf.Graph().as_default():
+        with graph.as_default():
             drawn = initial_value()
         nonlocal room
         room -= math.prod(drawn.shape)
@@ -148,5 +151,5 @@ def without_initializing(
             initial_value = functools.partial(tf.zeros, drawn.shape, drawn.dtype)
         return next_creator(initial_value=initial_value, **kwargs)
 
-    with tf.variable_creator_scope(create):
+    with zeros_for_matrices(), tf.variable_creator_scope(create):
         yield

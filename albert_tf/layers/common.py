@@ -1,9 +1,12 @@
 """Types, activations, configs and inner layers of all layers of ALBERT."""
 
+import contextlib
+import contextvars
 import difflib
+import functools
 import inspect
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import keras
@@ -19,6 +22,8 @@ Policy: TypeAlias = str | keras.DTypePolicy | None
 
 # As in all layers of both original code bases, the masked LM head included.
 LAYER_NORM_EPSILON = 1e-12
+# Whether the values of new matrices are about to be replaced.
+_starts_with_zeros = contextvars.ContextVar("starts_with_zeros", default=False)
 
 
 def gelu_approximate(x: Tensor) -> Tensor:
@@ -33,9 +38,29 @@ def get_activation(identifier: Activation | None) -> Callable[[Tensor], Tensor]:
     return keras.activations.get(identifier)
 
 
+@contextlib.contextmanager
+def zeros_for_matrices() -> Iterator[None]:
+    """Build layers whose matrices are zeros: drawing them takes most of the time."""
+    token = _starts_with_zeros.set(True)
+    try:
+        yield
+    finally:
+        _starts_with_zeros.reset(token)
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertInitializer(keras.initializers.TruncatedNormal):
+    """Truncated normal, or zeros in `zeros_for_matrices`."""
+
+    def __call__(self, shape: Shape, dtype: str | None = None) -> Tensor:
+        if _starts_with_zeros.get():
+            return keras.ops.zeros(shape, dtype)
+        return super().__call__(shape, dtype)
+
+
 def albert_initializer(stddev: float = 0.02) -> keras.initializers.Initializer:
     """Return the initializer of all matrices, `create_initializer` of the original."""
-    return keras.initializers.TruncatedNormal(stddev=stddev)
+    return AlbertInitializer(stddev=stddev)
 
 
 def at_least_float32(dtype: str) -> str:
@@ -92,10 +117,13 @@ def argument_names(cls: type, base: type, *others: str) -> list[str]:
     """Return the constructors' arguments, of `base` and below, except `others`."""
     classes = [x for x in cls.__mro__ if issubclass(x, base)]
     inits = [vars(x)["__init__"] for x in classes if "__init__" in vars(x)]
-    names = dict.fromkeys(
-        name for x in inits for name in inspect.signature(x).parameters
-    )
+    names = dict.fromkeys(name for x in inits for name in _parameters(x))
     return [x for x in names if x not in ("self", "args", "kwargs", *others)]
+
+
+@functools.cache
+def _parameters(function: Callable) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
 
 
 def arguments_of(instance: Any, base: type, *others: str) -> dict[str, Any]:

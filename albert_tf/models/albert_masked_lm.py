@@ -293,6 +293,9 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         return tf.cast(x["mask_positions"] > 0, tf.int32)
 
     def _with_masks(self, dataset, fixed):
+        # `map` traces a function twice that creates variables.
+        _ = self.preprocessor.mask_generator
+
         def mask(number, batch):
             batch = batch if isinstance(batch, tuple) else (batch,)
             # One weight per text.

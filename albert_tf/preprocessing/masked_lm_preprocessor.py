@@ -182,10 +182,10 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         """Draw masks in `tf.data` on every backend of Keras."""
         if keras.backend.backend() == "tensorflow":
             # `__call__` would convert the tensors for Keras' backend.
-            return self._masks.call(*inputs)
+            return self.mask_generator.call(*inputs)
 
         def draw(*inputs):
-            masked = self._masks.call(*inputs)
+            masked = self.mask_generator.call(*inputs)
             return [keras.ops.convert_to_numpy(masked[name]) for name in types]
 
         types = {"token_ids": tf.int32, **_MASKS}
@@ -223,7 +223,8 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
     # Cached, because it has a state.
     @functools.cached_property
-    def _masks(self):
+    def mask_generator(self) -> WholeWordMaskGenerator:
+        """The generator of the masks, with these settings."""
         settings = mask_settings(
             self.sequence_length,
             mask_selection_rate=self.mask_selection_rate,

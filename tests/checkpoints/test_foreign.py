@@ -16,6 +16,7 @@ from checkpoint_files import (
     weights_of,
     write,
 )
+from tiers import few
 
 from albert_tf import convert_checkpoint, export
 from albert_tf.checkpoints import (
@@ -178,7 +179,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", few(FORMS, ("preset",), pytest.mark.slow))
 def test_a_classifier_starts_with_a_new_pooler(form, tmp_path):
     folder = FORMS[form](tmp_path)
     loads = [AlbertTextClassifier.from_checkpoint]
@@ -346,9 +347,11 @@ def test_an_exported_file_has_the_settings(tmp_path):
 @pytest.mark.parametrize(
     ("cls", "layout"),
     [
-        (AlbertTextClassifier, "google"),
+        pytest.param(AlbertTextClassifier, "google", marks=pytest.mark.nightly),
         (AlbertTextClassifier, "huggingface"),
-        (AlbertMultiLabelClassifier, "huggingface"),
+        pytest.param(
+            AlbertMultiLabelClassifier, "huggingface", marks=pytest.mark.nightly
+        ),
         (AlbertTextRegressor, "google"),
     ],
 )

@@ -10,6 +10,7 @@ import time
 import pytest
 from hostile_files import FILES
 from processes import PATH
+from tiers import few
 
 import albert_tf_lite
 from albert_tf import AlbertError
@@ -53,9 +54,14 @@ finally:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="measures memory by /proc")
-@pytest.mark.parametrize("name", ["wide", "preset_wide", "tar_bomb", "long_vocabulary"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *few(("preset_wide", "tar_bomb"), (), pytest.mark.slow),
+        *few(("wide", "long_vocabulary"), ()),
+    ],
+)
 def test_commands_refuse_it_in_one_line(name, tmp_path):
     write, message = FILES[name]
     (tmp_path / "input").mkdir()

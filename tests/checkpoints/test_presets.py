@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from checkpoint_files import GOLDEN, TOKENS, assert_golden
+from tiers import few
 
 import albert_tf
 from albert_tf import convert_checkpoint
@@ -50,7 +51,14 @@ def hub(tmp_path, monkeypatch):
     return snapshot_download
 
 
-@pytest.mark.parametrize("layout", ["huggingface", "kerashub", "google", "keras"])
+@pytest.mark.parametrize(
+    "layout",
+    few(
+        ("huggingface", "kerashub", "google", "keras"),
+        ("huggingface", "keras"),
+        pytest.mark.slow,
+    ),
+)
 def test_every_form_on_the_hub(hub, layout):
     convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/tiny"), layout)
     for unread in ("tf_model.h5", "flax_model.msgpack", "onnx/model.onnx"):

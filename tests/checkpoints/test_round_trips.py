@@ -30,7 +30,11 @@ def assert_same_tensors(folder, original):
 
 
 @pytest.mark.parametrize(
-    ("name", "layout"), [("albert_zh_preln", "keras"), ("google_groups", "huggingface")]
+    ("name", "layout"),
+    [
+        pytest.param("albert_zh_preln", "keras", marks=pytest.mark.slow),
+        ("google_groups", "huggingface"),
+    ],
 )
 def test_there_and_back(tmp_path, name, layout):
     convert_checkpoint(GOLDEN / name, tmp_path / "there", layout)

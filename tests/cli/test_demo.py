@@ -14,6 +14,7 @@ import pytest
 from command_line import refused
 from small_classifier import small_classifier
 from task_cases import CASES
+from tiers import few
 
 import albert_tf
 from albert_tf_cli.demo_server import build_page, launch, open_model, own_examples
@@ -44,12 +45,15 @@ MARKED = {
 
 # One for each kind of output.
 QUICK = ("multi-label classifier", "token classifier", "regressor")
-QUICK += ("question answering", "masked language model")
+SLOW = ("question answering", "masked language model")
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(x, marks=[] if x in QUICK else pytest.mark.nightly) for x in NAMES],
+    [
+        *few(SLOW, (), pytest.mark.slow),
+        *few([x for x in NAMES if x not in SLOW], QUICK),
+    ],
 )
 def test_a_page_shows_the_answer(name):
     answer = albert_tf.pipeline(path=CASES[name].build())

@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import refused, run, write_start
+from command_line import open_once, refused, run, write_start
 from lite_tasks import needs_onnx
 from rich.console import Console
 from small_classifier import LABELS, TEXTS, small_classifier
@@ -36,7 +36,8 @@ def folder(tmp_path_factory):
         f"{NAMES[x]}\t{text or '空'}\n" for x, text in zip(LABELS, TEXTS, strict=True)
     ]
     (folder / "test.tsv").write_text("label\ttext\n" + "".join(rows * 3))
-    return folder
+    with open_once(folder):
+        yield folder
 
 
 # === What is read, and what is printed beside it ===
@@ -233,6 +234,7 @@ def test_invalid_labels_are_skipped_with_a_count(folder, tmp_path):
     assert "train 3, dev 3 examples" in result.stdout
 
 
+@pytest.mark.slow
 @needs_onnx
 def test_finetune_keeps_int8_where_it_agrees_and_predict_says_so(
     folder, tmp_path, monkeypatch

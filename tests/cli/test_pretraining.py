@@ -59,6 +59,7 @@ def options(records, output, **changes):
     return ("pretrain", "--data", records, "--output", output, *named)
 
 
+@pytest.mark.slow
 def test_from_random_weights(folder, records, tmp_path, monkeypatch):
     monkeypatch.setattr(common, "LINE_EVERY", 0.01)
     changes = {"config": folder / "config.json", "ngram": 1}

@@ -146,7 +146,8 @@ def examples_of(task, lines):
 def fast_and_slow(names):
     """Tasks as parameters, marked by how long they train."""
     nightly = ("multiple-choice", "regression", "spelling-correction", "text-embedding")
-    marks = dict.fromkeys(("multi-label", "summarization"), pytest.mark.slow)
+    slow = ("multi-label", "question-answering", "summarization")
+    marks = dict.fromkeys(slow, pytest.mark.slow)
     marks |= dict.fromkeys(nightly, pytest.mark.nightly)
     return [pytest.param(x, marks=marks.get(x, ())) for x in names]
 
@@ -225,6 +226,7 @@ def test_a_table_of_each_task_is_answered_beside_its_ids(name, trained, tmp_path
         assert all(len(x["embedding"]) > 2 for x in found)
 
 
+@pytest.mark.slow
 def test_the_ids_of_questions_stay_and_their_files_take_no_columns(trained, tmp_path):
     model, data, _ = trained("question-answering")
     run("predict", model, data, "--output", tmp_path / "found.csv")
@@ -244,7 +246,10 @@ def test_a_task_is_exported_and_says_what_it_takes(trained, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param("multi-label", marks=pytest.mark.nightly), "token-classification"],
+    [
+        pytest.param("multi-label", marks=pytest.mark.nightly),
+        pytest.param("token-classification", marks=pytest.mark.slow),
+    ],
 )
 def test_training_that_hurts_leaves_the_checkpoint_as_it_is(name, trained, tmp_path):
     case, (model, data, _) = CASES[name], trained(name)

@@ -26,6 +26,11 @@ INVALID = b"\xff\xe5\xa5\xbd\xfe"
 NAMES = [name for name, case in CASES.items() if case.takes_texts]
 # Each takes seconds, and TensorFlow keeps 30 MB of it.
 QUICK = ("multiple choice", "token classifier")
+MARKS = {"token classifier": ()}
+# With other outputs, or other inputs.
+SLOW = ("text classifier", "multiple choice", "question answering", "regressor")
+SLOW += ("masked language model", "text embedder")
+MARKS |= dict.fromkeys(SLOW, pytest.mark.slow)
 
 pytestmark = [pytest.mark.text_ops, pytest.mark.traced]
 
@@ -59,8 +64,7 @@ def export_task(tmp_path_factory):
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
-        for name in NAMES
+        pytest.param(name, marks=MARKS.get(name, pytest.mark.nightly)) for name in NAMES
     ],
 )
 def exported(request, export_task):

@@ -204,6 +204,7 @@ def test_texts_pairs_and_ids_are_answered_as_by_predict(classifier, model):
         assert len(set(classes)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.text_ops
 @pytest.mark.traced
 def test_sentence_pieces_are_in_the_graph(tmp_path):

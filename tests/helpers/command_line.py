@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import pathlib
 import re
 import runpy
 import sys
@@ -12,6 +13,7 @@ import pytest
 from small_classifier import VOCABULARY
 from typer.testing import CliRunner
 
+import albert_tf
 import albert_tf_cli
 
 # A size to train from random weights, as a config file has it.
@@ -57,6 +59,22 @@ def refused(*arguments, input=b""):
     (line,) = (x for x in lines if not re.match(r"[a-z-]+: ", x))
     assert line.startswith("Error: ")
     return line
+
+
+def open_once(folder):
+    """Open each model of a folder once, instead of once per command."""
+    opened, open_model = {}, albert_tf.pipeline
+
+    def pipeline(task=None, path=None, **settings):
+        # A path of the command line rather than a model, in this folder.
+        if not isinstance(path, str) or folder not in pathlib.Path(path).parents:
+            return open_model(task, path, **settings)
+        key = task, path, repr(settings)
+        if key not in opened:
+            opened[key] = open_model(task, path, **settings)
+        return opened[key]
+
+    return mock.patch.object(albert_tf, "pipeline", pipeline)
 
 
 def write_start(folder):

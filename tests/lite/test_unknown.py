@@ -8,6 +8,7 @@ from lite_tasks import TASKS, needs_onnx, small_task, write_onnx
 from sentence_piece_reference import english_classifier
 from small_classifier import VOCABULARY, small_classifier
 from task_cases import CASES
+from tiers import few
 
 import albert_tf
 from albert_tf.models import predict_windows
@@ -43,11 +44,7 @@ QUICK = ("text classifier", "token classifier", "question answering")
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(x, marks=[] if x in QUICK else pytest.mark.nightly)
-        for x, case in CASES.items()
-        if case.takes_texts
-    ],
+    few([x for x, case in CASES.items() if case.takes_texts], QUICK),
 )
 def test_every_task_warns_once_per_call(name):
     task, x = CASES[name].build(num_layers=1), CASES[name].x
@@ -61,7 +58,7 @@ def test_every_task_warns_once_per_call(name):
 
 
 @needs_onnx
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", few(TASKS, ("labels", "tags", "questions", "choices")))
 def test_exported_models_and_pipelines_warn_alike(name, tmp_path):
     task, x = small_task(name)
     model, x = write_onnx(task, tmp_path / "model.onnx"), replaced(x, "這")

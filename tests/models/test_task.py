@@ -75,6 +75,7 @@ def test_the_defaults_learn_a_separable_task(tmp_path):
     np.testing.assert_allclose(given, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.traced
 def test_a_training_step_is_traced_once():
     traced = []

@@ -30,16 +30,25 @@ def case(request):
     return request.param
 
 
-# Tests that take seconds run unmarked for a task per text and a task per token.
+# Tests that take seconds run unmarked for a task per text and a task per token. Of the
+# others, some have inputs, outputs or a training of another kind.
 COMMON = ("text classifier", "token classifier")
-slow_but_common = pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(x, id=name, marks=[] if name in COMMON else pytest.mark.slow)
-        for name, x in CASES.items()
-    ],
-    indirect=True,
-)
+SLOW = ("multi-label classifier", "pretrainer", "question answering")
+SLOW += ("multiple choice", "masked language model", "text embedder")
+
+
+def by_case(common, slow, others):
+    """Run a test for the cases of `COMMON`, `SLOW` and all others with these marks."""
+    marks = {name: slow if name in SLOW else others for name in CASES}
+    marks |= dict.fromkeys(COMMON, common)
+    return pytest.mark.parametrize(
+        "case",
+        [pytest.param(x, id=name, marks=marks[name]) for name, x in CASES.items()],
+        indirect=True,
+    )
+
+
+slow_but_common = by_case((), pytest.mark.slow, pytest.mark.nightly)
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +200,7 @@ def test_precision_of_outputs_and_weights(case, task):
     assert 0 < difference(given, expected) < 6 * 2**-8 * max(scale, 1)
 
 
+@by_case((), (), pytest.mark.slow)
 def test_gradient_reaches_every_weight(case, task):
     features, y = case.features(task), case.y
     if case.takes_texts:
@@ -231,11 +241,6 @@ def test_fit_and_evaluate_take_lists(case, tmp_path):
             assert "optimizer" not in file
 
 
-kinds = pytest.mark.parametrize(
-    "kind", ["preset", pytest.param("keras", marks=pytest.mark.slow)]
-)
-
-
 def save_and_load(task, kind, tmp_path):
     if kind == "keras":
         task.save(tmp_path / "task.keras")
@@ -244,8 +249,19 @@ def save_and_load(task, kind, tmp_path):
     return type(task).from_preset(str(tmp_path / "preset"))
 
 
-@kinds
-def test_files_give_the_same_task(case, task, tmp_path, kind):
+@by_case((), (), pytest.mark.slow)
+def test_a_preset_gives_the_same_task(case, task, tmp_path):
+    assert_same_from_file(case, task, tmp_path, "preset")
+    backbone = keras_hub.models.Backbone.from_preset(str(tmp_path / "preset"))
+    assert backbone.count_params() == task.backbone.count_params()
+
+
+@by_case(pytest.mark.slow, pytest.mark.nightly, pytest.mark.nightly)
+def test_a_keras_file_gives_the_same_task(case, task, tmp_path):
+    assert_same_from_file(case, task, tmp_path, "keras")
+
+
+def assert_same_from_file(case, task, tmp_path, kind):
     loaded = save_and_load(task, kind, tmp_path)
     assert type(loaded) is case.cls
     assert loaded.starts_trained == (kind == "preset") and not task.starts_trained
@@ -259,9 +275,6 @@ def test_files_give_the_same_task(case, task, tmp_path, kind):
     compiled = [x.get_compile_config()["optimizer"]["config"] for x in (loaded, task)]
     settings = [config["task_settings"] for config in compiled]
     assert settings[0] == settings[1] and settings[0]["loss"] == "auto"
-    if kind == "preset":
-        backbone = keras_hub.models.Backbone.from_preset(str(tmp_path / kind))
-        assert backbone.count_params() == task.backbone.count_params()
 
 
 # The task on the Hugging Face Hub, where it has another name.
@@ -291,9 +304,14 @@ def test_a_preset_has_a_model_card_whose_code_runs(case, task, tmp_path, monkeyp
 
 # The head of a masked language model reads the int8 table of the embedding.
 @pytest.mark.parametrize(
-    "case", [CASES[x] for x in (*COMMON, "masked language model")], indirect=True
+    ("case", "kind"),
+    [
+        (CASES["masked language model"], "preset"),
+        pytest.param(CASES["token classifier"], "keras", marks=pytest.mark.slow),
+        pytest.param(CASES["text classifier"], "preset", marks=pytest.mark.nightly),
+    ],
+    indirect=["case"],
 )
-@kinds
 def test_a_quantized_model_is_saved_quantized(case, task, tmp_path, kind):
     quantized = case.build()
     quantized.quantize("int8")

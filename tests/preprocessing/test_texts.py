@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import tensorflow as tf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.preprocessing import MultiLabelBinarizer
 from small_classifier import VOCABULARY
@@ -52,6 +52,7 @@ some_labels = st.one_of(
 )
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_labels_are_found_by_value_as_in_scikit_learn(data):
     labels = data.draw(some_labels)

@@ -150,7 +150,10 @@ class Signal(keras.callbacks.Callback):
 
 @pytest.mark.parametrize(
     ("step", "number"),
-    [(3, signal.SIGTERM), pytest.param(2, signal.SIGINT, marks=pytest.mark.slow)],
+    [
+        pytest.param(3, signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(2, signal.SIGINT, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_signal_saves_the_state_and_the_run_resumes(
     data, trained, tmp_path, step, number

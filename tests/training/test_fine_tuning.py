@@ -117,8 +117,17 @@ def test_the_best_epoch_is_kept(tmp_path):
     assert [path.name for path in output.parent.iterdir()] == ["model"]
 
 
-@pytest.mark.parametrize("interrupted", [None, 1, 2])
-@pytest.mark.parametrize(("started", "best"), [(0.75, 0), (0.25, 3)])
+@pytest.mark.parametrize(
+    ("started", "best", "interrupted"),
+    [
+        (0.75, 0, 1),
+        (0.25, 3, None),
+        pytest.param(0.25, 3, 2, marks=pytest.mark.slow),
+        pytest.param(0.75, 0, None, marks=pytest.mark.nightly),
+        pytest.param(0.75, 0, 2, marks=pytest.mark.nightly),
+        pytest.param(0.25, 3, 1, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_trained_head_competes_as_epoch_0(tmp_path, started, best, interrupted):
     """An equal score needs no training, and patience counts from epoch 0."""
 
