@@ -23,7 +23,6 @@ from albert_tf.checkpoints.layout import (
     Tensors,
     listed,
 )
-from albert_tf.layers.common import zeros_for_matrices
 
 # The weights of a model, and the tensors that hold each in a layout.
 Plan: TypeAlias = list[tuple[keras.Variable, Tensors]]
@@ -122,8 +121,8 @@ def without_initializing(
 ) -> Iterator[None]:
     """Build models with zeros in place of random numbers.
 
-    Random numbers for 222 million weights take seconds and twice their memory. Those
-    of KerasHub's layers are still drawn on backends other than TensorFlow.
+    Random numbers for 222 million weights take seconds and twice their memory. They
+    are still drawn on backends other than TensorFlow.
 
     Raises if a model has many more weights than the file at `path`, which has `stored`
     numbers: a config can name any size, and memory is limited.
@@ -151,5 +150,5 @@ def without_initializing(
             initial_value = functools.partial(tf.zeros, drawn.shape, drawn.dtype)
         return next_creator(initial_value=initial_value, **kwargs)
 
-    with zeros_for_matrices(), tf.variable_creator_scope(create):
+    with tf.variable_creator_scope(create):
         yield

@@ -1,12 +1,10 @@
 """Types, activations, configs and inner layers of all layers of ALBERT."""
 
-import contextlib
-import contextvars
 import difflib
 import functools
 import inspect
 import numbers
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import keras
@@ -22,8 +20,6 @@ Policy: TypeAlias = str | keras.DTypePolicy | None
 
 # As in all layers of both original code bases, the masked LM head included.
 LAYER_NORM_EPSILON = 1e-12
-# Whether the values of new matrices are about to be replaced.
-_starts_with_zeros = contextvars.ContextVar("starts_with_zeros", default=False)
 
 
 def gelu_approximate(x: Tensor) -> Tensor:
@@ -38,29 +34,9 @@ def get_activation(identifier: Activation | None) -> Callable[[Tensor], Tensor]:
     return keras.activations.get(identifier)
 
 
-@contextlib.contextmanager
-def zeros_for_matrices() -> Iterator[None]:
-    """Build layers whose matrices are zeros: drawing them takes most of the time."""
-    token = _starts_with_zeros.set(True)
-    try:
-        yield
-    finally:
-        _starts_with_zeros.reset(token)
-
-
-@keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertInitializer(keras.initializers.TruncatedNormal):
-    """Truncated normal, or zeros in `zeros_for_matrices`."""
-
-    def __call__(self, shape: Shape, dtype: str | None = None) -> Tensor:
-        if _starts_with_zeros.get():
-            return keras.ops.zeros(shape, dtype)
-        return super().__call__(shape, dtype)
-
-
 def albert_initializer(stddev: float = 0.02) -> keras.initializers.Initializer:
     """Return the initializer of all matrices, `create_initializer` of the original."""
-    return AlbertInitializer(stddev=stddev)
+    return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
 def at_least_float32(dtype: str) -> str:
