@@ -145,7 +145,7 @@ def test_named_heads_answer_without_a_path(tmp_path, monkeypatch):
 )
 def test_a_model_that_is_not_trained_for_the_task_raises(tmp_path, task, message):
     backbone = classifier(num_layers=1).backbone
-    albert_tf.save_checkpoint(backbone, tmp_path / "tf1", layout="albert_zh")
+    albert_tf.save_checkpoint(backbone, tmp_path / "tf1", layout="google")
     with pytest.raises(ValueError, match=message):
         albert_tf.pipeline(task, tmp_path / "tf1")
 

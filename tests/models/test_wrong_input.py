@@ -87,7 +87,7 @@ CALLS = {
     "share weights": lambda: distiller(build("text classifier")),
     "no label .*entailment=": lambda: models.ZeroShotClassifier(small_classifier()),
     "`num_clases`. Did you mean `num_classes`": lambda: (
-        models.AlbertTextClassifier.from_checkpoint(MICRO, num_clases=2)
+        models.AlbertTextClassifier.from_checkpoint(f"{MICRO}:topics", num_clases=2)
     ),
     "`seq_length`. Did you mean `sequence_length`": lambda: classifier(
         "Text", seq_length=9
