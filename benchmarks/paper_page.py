@@ -1,7 +1,7 @@
 """The tables of docs/about/paper_tables.md, from the results: `make figures`.
 
-The paper's figures are those of arXiv 1909.11942v6; a run without results is "not run
-yet".
+The paper's figures are those of arXiv 1909.11942v6. Cells without results are "not
+measured".
 """
 
 import json
@@ -41,7 +41,7 @@ SPEED = (
     ("ALBERT-large", 18, 1.7),
     ("ALBERT-xlarge", 60, 0.6),
 )
-MISSING = "not run yet"
+MISSING = "not measured"
 COLUMNS = ("M parameters", "M tokens/s", "masked n-grams", "masked tokens")
 COLUMNS += ("ChnSentiCorp", "LCQMC")
 
@@ -63,7 +63,7 @@ def tables(folder):
 
 def comparison(title, rows, runs):
     if not any(run in runs for _, run in rows):
-        return "Not run yet."
+        return "Not measured yet."
     return table((title, *COLUMNS), [(x, *cells(runs.get(run))) for x, run in rows])
 
 

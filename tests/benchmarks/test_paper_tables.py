@@ -47,4 +47,4 @@ def test_runs_are_pretrained_scored_and_shown(tmp_path):
     tables = runpy.run_path(str(BENCHMARKS / "paper_page.py"))["tables"](out)
     row = tables["dropout"].splitlines()[-1].split(" | ")
     assert float(row[3]) == round(100 * found["dropout"]["scores"]["ngrams"], 1)
-    assert tables["dropout"].splitlines()[-2].count("not run yet") == 6
+    assert tables["dropout"].splitlines()[-2].count("not measured") == 6
