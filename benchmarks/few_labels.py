@@ -25,7 +25,7 @@ from harness import RESULTS, console, table_of, write_results
 from pretraining_gain import chnsenticorp, choose, reviews, shops
 
 CHECKPOINT = "albert_micro_zh"
-# What classifies reviews without labels.
+# Classifies reviews without labels.
 HEAD = f"{CHECKPOINT}:sentiment"
 ALBERT_TF = (sys.executable, "-m", "albert_tf")
 

@@ -21,7 +21,7 @@ STEPS_PER_CALL = 25
 MASKED, MASK, SPECIAL = 0.15, 4, 3
 RATE = 1e-4
 OURS, FUSED, LAMB, THEIRS = "albert-tf", "fused", "lamb", "transformers"
-BASE, TINY, MICRO = "albert_base_zh", "albert_tiny_zh", "albert_micro_zh_512"
+BASE, TINY, MICRO = "albert_base_zh", "albert_tiny_zh", "albert_micro_zh"
 
 
 def sizes_of(row, quick):

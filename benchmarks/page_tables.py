@@ -204,18 +204,22 @@ def _rate(value):
 def scores(results, name, size):
     """Return the scores of the seeds of our model: few labels by `finetune`."""
     if size == "0":
-        row = results["bundled_heads"].get(UNLABELLED.get(name, name))
+        row = _without_labels(results, name)
         return [row["score"]] if row else []
     if row := results["few_labels"].get(f"{name}, {size} labels"):
         return [y for x, y in row.items() if x.startswith("after ")]
     return results["pretraining_gain"].get(f"{name}, {size}", {}).get(OURS, [])
 
 
+def _without_labels(results, name):
+    """Return the row of the head that answers a data set, empty without one."""
+    return results["bundled_heads"].get(UNLABELLED.get(name, name), {})
+
+
 def best_baseline(results, name, size):
     """Return the mean and the initial of the best baseline, or `None`."""
     if size == "0":
-        row = results["bundled_heads"].get(UNLABELLED.get(name, name), {})
-        found = row.get("baseline")
+        found = _without_labels(results, name).get("baseline")
         return None if found is None else (found, "")
     row = results["pretraining_gain"].get(f"{name}, {size}", {})
     means = [(statistics.mean(row[x]), y) for x, y in BASELINES.items() if x in row]
@@ -477,7 +481,7 @@ def _rounded(value):
 
 def continued(results, chinese):
     """Return the accuracy before and after the training to 512 positions."""
-    start = "albert_micro_zh_512, "
+    start = "continued, "
     lines = [
         [name.removeprefix(start), *(f"{row[x]:.3f}" for x in ("before", "after"))]
         for name, row in results["bundled_training"]["rows"].items()

@@ -75,7 +75,10 @@ print(*{"matplotlib", "nltk", "pandas", "scipy", "sklearn"} & sys.modules.keys()
 import pandas, scipy.stats, sklearn.metrics
 """
     monkeypatch.setenv("ALBERT_TF_LAZY", "1")
-    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.splitlines() == ["1", ""], done.stderr
+    for given, used in ((None, "1"), ("0", "0")):
+        monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+        if given:
+            monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", given)
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        assert done.stdout.splitlines() == [used, ""], done.stderr
