@@ -25,7 +25,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 KNOWN = pathlib.Path(__file__).with_name("known_models.json")
 TRAIN = ROOT / "examples" / "reviews" / "train.tsv"
-OURS, TFIDF = "albert_micro_zh", "TF-IDF"
+OURS, BASELINE = "albert_micro_zh", "TF-IDF"
 TOKENS = 100
 
 
@@ -69,14 +69,10 @@ def classifier(shape):
 
 def baseline(texts, labels):
     """Return TF-IDF with logistic regression, and its parameters."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
+    from pretraining_gain import REGRESSION, TFIDF
     from sklearn.pipeline import make_pipeline
 
-    # As in `pretraining_gain.py`.
-    vectors = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True)
-    model = make_pipeline(vectors, LogisticRegression(C=10, max_iter=1000))
-    model.fit(texts, labels)
+    model = make_pipeline(TFIDF, REGRESSION).fit(texts, labels)
     return lambda text: model.predict([text]), int(model[-1].coef_.size)
 
 
@@ -97,7 +93,7 @@ def main():
     # A Chinese character is a token, and two are added.
     text = "，".join(x for x in texts if x.isalpha())[: TOKENS - 2]
     known = json.loads(KNOWN.read_text("utf-8"))["models"]
-    found = {TFIDF: baseline(texts, labels)}
+    found = {BASELINE: baseline(texts, labels)}
     with tempfile.TemporaryDirectory() as folder:
         ours = models.AlbertTextClassifier.from_checkpoint(f"{OURS}:sentiment")
         found[OURS] = exported(ours, folder)
