@@ -124,8 +124,9 @@ def temporary_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
     remove_abandoned(path.parent, glob.escape(path.name))
     with name_final_path(path), contextlib.ExitStack() as stack:
         folder = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-        # Locked before it exists, so that no process takes it for abandoned.
-        stack.enter_context(_locked(_lock_beside(folder), path))
+        # Locked before it exists, so that no process takes it for abandoned. Another
+        # process that looks for abandoned ones may hold the lock for a moment.
+        stack.enter_context(_locked(_lock_beside(folder), path, blocking=True))
         folder.mkdir()
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         yield folder
@@ -239,13 +240,13 @@ def _lock_beside(path):
 
 
 @contextlib.contextmanager
-def _locked(lock_file, path):
+def _locked(lock_file, path, blocking=False):
     """Hold a lock file, which is removed at the end."""
     lock = filelock.FileLock(lock_file)
     while not lock.is_locked:
         with open(lock_file, "ab") as file:
             try:
-                lock.acquire(blocking=False)
+                lock.acquire(blocking=blocking)
             except filelock.Timeout:
                 raise BlockingIOError(
                     f"Another process is writing to {path}. Wait until it ends, or "

@@ -75,8 +75,9 @@ def test_the_former_export_stays_if_the_new_one_cannot_replace_it(tmp_path):
     assert [x.name for x in tmp_path.rglob("*")] == ["model", "saved_model.pb"]
 
 
-def test_two_who_export_at_once_get_a_version_each(tmp_path):
-    barrier = threading.Barrier(4)
+def test_exports_at_once_get_a_version_each(tmp_path):
+    # Aborted after this many seconds, if one of the four ends before it writes.
+    barrier = threading.Barrier(4, timeout=60)
 
     def export(number):
         def write(folder):
@@ -85,11 +86,14 @@ def test_two_who_export_at_once_get_a_version_each(tmp_path):
 
         return write_version(tmp_path, "next", write)
 
+    # Repeated, because each also looks for directories of killed processes, and may
+    # find one that another has not yet locked.
     with ThreadPoolExecutor(4) as pool:
-        paths = list(pool.map(export, range(4)))
-    assert sorted(path.name for path in paths) == ["1", "2", "3", "4"]
-    assert {(path / "model").read_text() for path in paths} == {*"0123"}
-    assert len(os.listdir(tmp_path)) == 4
+        paths = [x for _ in range(20) for x in pool.map(export, range(4))]
+    assert sorted(int(path.name) for path in paths) == [*range(1, 81)]
+    texts = [(path / "model").read_text() for path in paths]
+    assert texts == [*"0123"] * 20
+    assert len(os.listdir(tmp_path)) == 80
 
 
 EXPORT = """
