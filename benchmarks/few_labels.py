@@ -57,7 +57,7 @@ def fine_tune(train, test, size, seed, folder):
     write_examples(folder / "train.tsv", *choose(*train, size, seed, stratify=True))
     run(
         *("finetune", "--checkpoint", CHECKPOINT, "--train", folder / "train.tsv"),
-        *("--test", test, "--sequence-length", 128, "--seed", seed),
+        *("--test", test, "--seed", seed),
         *("--output", folder / "model"),
     )
     metrics = json.loads((folder / "model" / "metrics.json").read_text("utf-8"))

@@ -163,6 +163,10 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
             is_long = packer.full_lengths(parts) > packer.sequence_length
             return *packer.pack(parts), is_long
 
+        if not tf.config.functions_run_eagerly():
+            # TensorFlow would take the functions of several preprocessors for one that
+            # is traced again and again, and warn.
+            pack = pack.get_concrete_function()
         self._traced_pack, self._traced_pack_key = pack, key
         return pack
 

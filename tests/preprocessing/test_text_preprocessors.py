@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -56,3 +57,18 @@ def test_long_texts_are_truncated_and_counted(preprocessor, x, expected, count):
     assert features["token_ids"][0].numpy().tolist() == expected
     for name, value in preprocessor(x).items():
         np.testing.assert_array_equal(features[name], value)
+
+
+@pytest.mark.traced
+def test_many_preprocessors_in_a_program_are_not_taken_for_retracing(
+    preprocessor, monkeypatch
+):
+    """TensorFlow warns of the fifth trace of a function in ten calls."""
+    warnings = []
+    monkeypatch.setattr(tf.get_logger(), "warning", lambda *args: warnings.append(args))
+    for length in range(8, 16):
+        packed = AlbertTextClassifierPreprocessor(
+            preprocessor.tokenizer, sequence_length=length
+        ).pack_rows(["天气好"])
+        assert packed.tokens.shape == (1, None)
+    assert not warnings
