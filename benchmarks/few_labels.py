@@ -5,7 +5,7 @@
 
 Runs `albert-tf finetune` from the checkpoint with its defaults, with dev examples split
 off the labelled ones as it does, and compares the accuracy on test with that of
-`albert-tf evaluate` on the checkpoint. The test examples choose nothing. The columns
+`albert-tf evaluate` on the checkpoint. No test example is used for tuning. The columns
 of `results/few_labels.json` begin with `--name`, and an interrupted run resumes.
 Many labels of the shops of NLPCC 2014 are wrong.
 """

@@ -6,9 +6,9 @@
 
 For each data set, models are fine-tuned with the package's defaults (for entities, with
 a higher rate), from the bundled or the given checkpoints and from random weights, and
-compared with simple baselines on the same examples. The test examples are used to
-choose nothing. `--stage` adds a baseline that also trains on the reviews of the
-supervised stage (a folder with sentiment.tsv.gz).
+compared with simple baselines on the same examples. No test example is used for tuning.
+`--stage` adds a baseline that also trains on the reviews of the supervised stage (a
+folder with sentiment.tsv.gz).
 Results are cached in the output file: an interrupted run resumes. `--report` only
 prints them, and `make figures` draws them. ASSETS is a folder as
 `benchmarks/classify.py` takes; the baseline of entities needs
