@@ -23,7 +23,7 @@ def litert(
     path: str | os.PathLike,
     *,
     precision: str = "float32",
-    lengths: Sequence[int] = (32, 64, 128, 256),
+    lengths: Sequence[int] = (32, 64, 128, 256, 512),
 ) -> None:
     """Write a LiteRT file, for phones and small servers.
 
