@@ -116,10 +116,13 @@ def percent(value):
 
 
 def spread(values):
-    """Return the mean of several seeds with the smallest and the largest."""
+    """Return the score of a seed, or the mean with the smallest and the largest."""
     if not values:
         return MISSING
-    return f"{statistics.mean(values):.1f} ({min(values):.1f}, {max(values):.1f})"
+    mean = f"{statistics.mean(values):.1f}"
+    if len(values) == 1:
+        return mean
+    return f"{mean} ({min(values):.1f}, {max(values):.1f})"
 
 
 def table(columns, rows):
