@@ -75,7 +75,11 @@ def blocks_of(page):
 
 
 def without_comments(blocks):
-    return [re.sub(r"\s*#.*$", "", x[1], flags=re.MULTILINE) for x in blocks]
+    """Return the code of blocks without its comments, and what it prints."""
+    return [
+        (re.sub(r"\s*#.*$", "", code, flags=re.MULTILINE), expected)
+        for _, code, expected in blocks
+    ]
 
 
 def original_of(page):
@@ -161,7 +165,7 @@ def test_the_blocks_of_a_page_run(page, folder):
 @pytest.mark.parametrize(
     "page", [pytest.param(x, id=name_of(x)) for x in PAGES if original_of(x)]
 )
-def test_a_translation_has_the_code_of_the_original(page):
+def test_a_translation_has_the_code_and_the_output_of_the_original(page):
     here, there = (without_comments(blocks_of(x)) for x in (page, original_of(page)))
     assert here == there
 
