@@ -482,7 +482,15 @@ def _rounded(value):
 
 def continued(results, chinese):
     """Return the accuracy before and after the training to 512 positions."""
-    start = "continued, "
+    return _before_and_after(results, "continued, ")
+
+
+def stage(results, chinese):
+    """Return the same before and after the supervised stage."""
+    return _before_and_after(results, "after the stage, ")
+
+
+def _before_and_after(results, start):
     lines = [
         [name.removeprefix(start), *(f"{row[x]:.3f}" for x in ("before", "after"))]
         for name, row in results["bundled_training"]["rows"].items()
@@ -555,5 +563,6 @@ TABLES = {
     "pretraining": pretraining,
     "bundled_heads": bundled_heads,
     "continued": continued,
+    "stage": stage,
     "results": all_results,
 }
