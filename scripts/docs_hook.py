@@ -37,7 +37,7 @@ MODEL = "albert_micro_zh:sentiment"
 MODEL_FOLDER = "examples/browser/model"
 CLASSIFIER = """\
 <section data-albert-model="{root}{model}/" data-lang="{language}" data-lazy>
-<img src="classifier.png" alt="{alt}" width="640">
+<noscript>{missing}</noscript>
 </section>
 <script type="module" src="{root}examples/browser/classify.js"></script>
 """
@@ -121,13 +121,12 @@ def _target(link, folder):
 
 
 def _classifier(page, is_chinese):
-    """Return a form that classifies in the browser; without it, a picture of it."""
-    alt = "A Chinese review, and its label with a score of 99.8%"
+    """Return a form that classifies in the browser."""
     return CLASSIFIER.format(
         root="../" * page.url.count("/"),
         model=MODEL_FOLDER,
         language="zh" if is_chinese else "en",
-        alt="一段评论，判为好评，得分 99.8%" if is_chinese else alt,
+        missing="在线示例需要 JavaScript。" if is_chinese else "It needs JavaScript.",
     )
 
 

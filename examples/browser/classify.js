@@ -11,7 +11,7 @@ whose attribute names a directory written by
 Other attributes: data-library="lib/" takes transformers.js from a directory instead of
 a CDN, data-dtype="fp32" computes in float32 instead of int8, data-lazy loads the model
 at the first key or click, data-text is a text to begin with, data-lang="zh" or "en".
-What the element contains is shown again if the model cannot be loaded.
+What the element contains is shown below the error if the model cannot be loaded.
 */
 
 const CDNS = ["https://cdn.jsdelivr.net/npm/", "https://unpkg.com/"];
@@ -203,9 +203,10 @@ export function start(section) {
       if (asked === latest) status.replaceChildren(...rows, element("small", {}, time));
     } catch (error) {
       console.error(error);
-      section.classList.remove("albert-demo");
+      // The next text tries again.
+      classify = undefined;
       const message = element("p", { role: "alert" }, `${words.failed}: ${error.message}`);
-      section.replaceChildren(...content, message);
+      status.replaceChildren(message, ...content);
     }
   }
 
