@@ -58,7 +58,7 @@ def convert_checkpoint(
     Example:
     ```python
     albert_tf.convert_checkpoint(
-        "examples/albert_micro_zh", "converted", "keras"
+        "albert_micro_zh", "converted", "keras"
     )
     ```
     """
@@ -117,7 +117,7 @@ def verify_conversion(
 
     Example:
     ```python
-    path = "examples/albert_micro_zh"
+    path = "albert_micro_zh"
     albert_tf.convert_checkpoint(path, "converted", "keras")
     albert_tf.verify_conversion(path, "converted")
     ```

@@ -58,7 +58,7 @@ def open_checkpoint(
 
     Example:
     ```python
-    checkpoint = albert_tf.checkpoints.open_checkpoint("examples/albert_micro_zh")
+    checkpoint = albert_tf.checkpoints.open_checkpoint("albert_micro_zh")
     checkpoint.arguments["num_layers"]
     ```
     """
@@ -198,7 +198,7 @@ def load_checkpoint(
 
     Example:
     ```python
-    backbone = albert_tf.load_checkpoint("examples/albert_micro_zh")
+    backbone = albert_tf.load_checkpoint("albert_micro_zh")
     ```
     """
     checkpoint = open_checkpoint(path, config=config)
@@ -252,7 +252,7 @@ def inspect_checkpoint(
 
     Example:
     ```python
-    report = albert_tf.inspect_checkpoint("examples/albert_micro_zh")
+    report = albert_tf.inspect_checkpoint("albert_micro_zh")
     report.missing, report.parameters
     ```
     """

@@ -53,7 +53,7 @@ def prune_vocabulary(
     Example:
     ```python
     classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
-        "examples/albert_micro_zh", num_classes=2
+        "albert_micro_zh", num_classes=2
     )
     texts = ["房间很干净", "太吵了"]
     small, tokenizer = albert_tf.checkpoints.prune_vocabulary(classifier, texts)

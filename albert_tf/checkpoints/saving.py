@@ -88,7 +88,7 @@ def save_checkpoint(
 
     Example:
     ```python
-    backbone = albert_tf.load_checkpoint("examples/albert_micro_zh")
+    backbone = albert_tf.load_checkpoint("albert_micro_zh")
     albert_tf.save_checkpoint(backbone, "tf1_model", layout="albert_zh")
 
     tasks = albert_tf.models

@@ -39,7 +39,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
     Example:
     ```python
     pretrainer = albert_tf.models.AlbertPretrainer.from_checkpoint(
-        "examples/albert_micro_zh"
+        "albert_micro_zh"
     )
     ```
 

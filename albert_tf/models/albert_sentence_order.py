@@ -31,7 +31,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     Example:
     ```python
     order = albert_tf.models.AlbertSentenceOrder.from_checkpoint(
-        "examples/albert_micro_zh"
+        "albert_micro_zh"
     )
     order.sentence_order(["他打开了门。"], ["然后走了进去。"])  # A probability.
     ```

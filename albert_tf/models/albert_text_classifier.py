@@ -63,7 +63,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     Example:
     ```python
     classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
-        "examples/albert_micro_zh", num_classes=2
+        "albert_micro_zh", num_classes=2
     )
     classifier.fit(["很好", "太差了"], [1, 0])
     classifier.predict(["还不错"])
@@ -301,7 +301,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
     Example:
     ```python
     classifier = albert_tf.models.AlbertMultiLabelClassifier.from_checkpoint(
-        "examples/albert_micro_zh", labels=["体育", "财经", "娱乐"]
+        "albert_micro_zh", labels=["体育", "财经", "娱乐"]
     )
     classifier.fit(["球队股价大涨", "新片上映"], [["体育", "财经"], ["娱乐"]])
     classifier.postprocess(classifier.predict(["球队赢了"]))["chosen"]

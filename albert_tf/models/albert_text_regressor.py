@@ -36,7 +36,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     Example:
     ```python
     regressor = albert_tf.models.AlbertTextRegressor.from_checkpoint(
-        "examples/albert_micro_zh"
+        "albert_micro_zh"
     )
     regressor.fit((["在跳舞", "在骑马"], ["跳着舞", "在睡觉"]), [5.0, 0.5])
     regressor.predict((["下雨了"], ["雨停了"]))

@@ -36,7 +36,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
     Example:
     ```python
     classifier = albert_tf.models.AlbertEarlyExitClassifier.from_checkpoint(
-        "examples/albert_micro_zh", num_classes=2
+        "albert_micro_zh", num_classes=2
     )
     classifier.fit(["很好", "太差了"], [1, 0])
     classifier.predict_early(["还不错"], patience=1)
