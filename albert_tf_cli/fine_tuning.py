@@ -21,6 +21,7 @@ from albert_tf_cli.options import (
     training_option,
 )
 from albert_tf_cli.tasks import TASKS, Columns, split
+from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.onnx_model import OnnxModel
 from albert_tf_lite.opening import (
@@ -164,6 +165,9 @@ def finetune(
     args, task = types.SimpleNamespace(**context.params), TASKS[task]
     _check_output(pathlib.Path(output), checkpoint, overwrite)
     data = _read(args, task)
+    if not any(map(str.strip, as_columns(data["train"].x)[0])):
+        raise AlbertError(f"All texts of {train} are empty.")
+    _warn_of_copies(data)
     _check_start(args)
     _print_start(args, data)
     common.import_tensorflow()
@@ -418,6 +422,34 @@ def _card(args, task, data, metrics):
             for label, text in task.class_examples(data["train"]).items()
         },
     }
+
+
+def _warn_of_copies(data):
+    """Warn of training examples in dev and test, and of texts with other labels."""
+    rows = {
+        name: [repr(row) for row in zip(*as_columns(part.x), strict=True)]
+        for name, part in data.items()
+    }
+    train = set(rows["train"])
+    for name in ("dev", "test"):
+        if count := sum(row in train for row in rows.get(name, ())):
+            warnings.warn(
+                f"{count:,} of {len(rows[name]):,} {name} examples are training "
+                "examples, too. The score is too high for new texts.",
+                stacklevel=2,
+            )
+    if not data["train"].arguments.get("labels"):
+        return
+    labels: dict[str, set[str]] = {}
+    for row, label in zip(rows["train"], data["train"].y, strict=True):
+        labels.setdefault(row, set()).add(repr(label))
+    if several := [row for row, found in labels.items() if len(found) > 1]:
+        warnings.warn(
+            f"{len(several):,} training texts have different labels, such as "
+            f"{several[0][1:-1].rstrip(','):.60}: "
+            f"{' and '.join(sorted(labels[several[0]]))}.",
+            stacklevel=2,
+        )
 
 
 def _warn_of_rare_class(counts, model):

@@ -146,8 +146,8 @@ def _find_label(source, cells):
     repeated = [i for i, x in cells.items() if counts[i] < len(x) or counts[i] == 1]
     if not repeated:
         raise AlbertError(
-            f"{source} has no label column: in each column every line is different. "
-            "Number it with `label=`, or add a header."
+            f"{source} has no header with known names, and no column of labels: in "
+            "each column every line is different. Name or number it with `label=`."
         )
 
     def rank(i):

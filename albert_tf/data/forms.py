@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -42,7 +44,9 @@ def _label_studio(place, data, annotations):
     for annotation in annotations:
         if not annotation.get("was_cancelled"):
             found.append({})
-            for item in annotation.get("result", ()):
+            # Relations between spans have no value.
+            items = (x for x in annotation.get("result", ()) if "value" in x)
+            for item in items:
                 value = item["value"]
                 lists = (x for x in value.values() if isinstance(x, list))
                 labels = [value] if "start" in value else next(lists, [])
@@ -64,8 +68,10 @@ def label_studio_label(names: Iterable[str], texts: Iterable[str]) -> str | None
 
 
 def label_value(value: Any) -> Any:
-    """Return the labels of a cell: what Label Studio writes as JSON becomes a list."""
-    if isinstance(value, str) and value.startswith(('{"choices"', '[{"')):
+    """Return the labels of a cell: a list in JSON, or as Python prints it, is read."""
+    if not isinstance(value, str):
+        pass
+    elif value.startswith(('{"choices"', '[{"')):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
@@ -73,6 +79,10 @@ def label_value(value: Any) -> Any:
                 f"The label {value:.80} is damaged JSON of Label Studio: {error}. "
                 "Export the labels again."
             ) from error
+    elif value.startswith("[") and value.endswith("]"):
+        # A name may have brackets, too.
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError):
+            value = ast.literal_eval(value)
     if isinstance(value, dict) and "choices" in value:
         return value["choices"]
     return value

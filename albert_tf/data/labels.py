@@ -32,6 +32,8 @@ _INNER = "/+& \u3000"
 _LEAST_RECURRING = 0.75
 # Names that programs write in place of a missing value.
 _MISSING_NAMES = {"nan", "none", "null", "n/a", "na", "<na>", "nat"}
+# Errors of formulas in Excel.
+_MISSING_NAMES |= {"#n/a", "#value!", "#ref!", "#name?", "#div/0!", "#num!", "#null!"}
 # The label of words whose tags have none, and the form of a part of speech.
 WORD = "W"
 _PLAIN_TAG = re.compile("[!-~]+")
@@ -110,6 +112,15 @@ def clean_labels(cells: Sequence[Any], places: Sequence[str]) -> list[Label]:
     whole = _whole_numbers(clean)
     _warn("are read as", whole, found)
     clean |= whole
+    same: dict[str, str] = {}
+    for name in sorted(set(clean.values())):
+        key = unicodedata.normalize("NFKC", name).casefold()
+        if (other := same.setdefault(key, name)) != name:
+            warnings.warn(
+                f"The labels {other!r} and {name!r} are two classes. If they mean the "
+                "same, write them alike.",
+                stacklevel=3,
+            )
     unlikely = {x: y for x, y in clean.items() if y.lower() in _MISSING_NAMES}
     numbers = [number_of(y) for x, y in clean.items() if y and x not in unlikely]
     if numbers and None not in numbers:

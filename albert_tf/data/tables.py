@@ -26,6 +26,9 @@ from albert_tf.data.rows import HEAD_LINES, read_rows
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import is_missing
 
+# Files that usually have a header.
+_TABLES = (".csv", ".tsv", ".xlsx")
+
 
 class MissingColumnError(AlbertError):
     """A file lacks a column that was named."""
@@ -64,6 +67,7 @@ class Table:
         self.columns = named_columns(self._names)
         named = {role: str(name) for role, name in given.items() if name is not None}
         self.named = set(named)
+        self._empty: set[str] = set()
         self.has_header = (
             has_objects
             or bool(self.columns)
@@ -74,9 +78,11 @@ class Table:
             if len(first) == 1 and named_columns(
                 re.split("[,;|，；] *", self._names[0])
             ):
+                is_csv = endings(path)[0] == ".csv"
+                remedy = "replace them by commas" if is_csv else "name the file .csv"
                 raise AlbertError(
                     f"{path} has one column, {first[0]!r}. If this is a header with "
-                    "other separators than tabs, name the file .csv."
+                    f"other separators, {remedy}."
                 )
             self.header = [str(i + 1) for i in range(len(first))]
         elif not has_objects:
@@ -153,7 +159,8 @@ class Table:
             order = sorted(found, key="label".__eq__)
             parts = [f"{role}: column {found[role] + 1}" for role in order]
             parts += [f"not used: column {i + 1}" for i in sorted(unused)]
-            if len(cells) > 1:
+            # A list of texts needs no header, but a table may have one.
+            if len(cells) > 1 or endings(self.path)[0] in _TABLES:
                 message = f"{self.path} has no header. {', '.join(parts)}."
                 warnings.warn(message, stacklevel=3)
         elif "label" in roles and may_have_header(cells[columns["label"]]):
@@ -181,14 +188,38 @@ class Table:
     # === Cells ===
 
     def cells(self, *roles: str) -> Any:
-        """Return the cells of each column as strings; of a list, its parts."""
-        return tuple(
-            [
-                " ".join(map(str, x)) if isinstance(x, list) else str(x)
-                for x in self.column(role)
-            ]
-            for role in roles
-        )
+        """Return the cells of each column as strings; of a list, its parts.
+
+        Empty ones are counted in a warning.
+        """
+        return tuple(map(self._strings, roles))
+
+    def _strings(self, role):
+        strings, empty = [], []
+        for place, cell in zip(self.places, self.column(role), strict=True):
+            parts = cell if isinstance(cell, list) else [cell]
+            if any(isinstance(x, (dict, list, bool)) for x in parts):
+                raise AlbertError(
+                    f"{place} has {str(cell)[:80]} in the column {role!r}. Expected a "
+                    'string. pandas writes one object per row with orient="records".'
+                )
+            strings.append(" ".join(map(str, parts)))
+            if not strings[-1].strip():
+                empty.append(place)
+        if empty and role not in self._empty:
+            # Not again for later rows of the file.
+            self._empty.add(role)
+            count, hint = f"At least {len(empty)}", ""
+            if len(empty) == len(strings):
+                count = "All"
+                if endings(self.path)[0] == ".xlsx":
+                    hint = " Formulas that Excel never computed have no results."
+            warnings.warn(
+                f"{count} cells of the column {role!r} are empty, the first in "
+                f"{empty[0]}.{hint}",
+                stacklevel=4,
+            )
+        return strings
 
     def labels(self) -> list:
         """Return the labels as in the file; a list if there are several.

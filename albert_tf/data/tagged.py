@@ -9,6 +9,7 @@ import numbers
 import operator
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -282,38 +283,61 @@ def _read_slashes(lines):
 def _read_table(table):
     table.find("text", "label")
     (texts,) = table.cells("text")
+    moved = []
     for place, text, value in zip(
         table.places, texts, table.column("label"), strict=True
     ):
         value = label_value(value)
         with _naming(place):
-            is_cluener = isinstance(value, dict)
-            spans = _cluener(text, value) if is_cluener else _spans(value)
+            given = list((_cluener if isinstance(value, dict) else _spans)(value))
+            # Those with their text are tuples.
+            spans = [_located(text, *x) if isinstance(x, tuple) else x for x in given]
+        if any(
+            isinstance(x, tuple) and x[:3] != y
+            for x, y in zip(given, spans, strict=True)
+        ):
+            moved.append(place)
         yield place, text, spans
+    if moved:
+        warnings.warn(
+            f"{len(moved)} texts, the first of them {moved[0]}, have offsets in UTF-16 "
+            "units, two for an emoji. They are converted by the text of each span.",
+            stacklevel=3,
+        )
 
 
-def _cluener(text, labels):
-    spans = [
-        # The end is the last character.
-        (start, end + 1, label, surface)
-        for label, surfaces in labels.items()
-        for surface, places in surfaces.items()
-        for start, end in places
-    ]
-    for start, end, _, surface in spans:
-        if (found := text[start:end]) != surface:
-            raise AlbertError(f"text[{start}:{end}] is {found!r}, not {surface!r}.")
-    return [span[:3] for span in spans]
+def _cluener(labels):
+    for label, surfaces in labels.items():
+        if not isinstance(surfaces, dict):
+            raise AlbertError(
+                f"The label {label!r} has {surfaces!r}. Expected the text of each "
+                'entity and its places, such as {"叶老桂": [[9, 11]]}.'
+            )
+        for surface, places in surfaces.items():
+            for start, end in places:
+                # The end is the last character.
+                yield start, end + 1, label, surface
 
 
 def _spans(values):
-    spans = []
     for span in values or ():
-        if isinstance(span, dict):
-            start, end = (
-                span.get(f"{x}_offset", span.get(x)) for x in ("start", "end")
-            )
-            (label,) = span.get("labels", [span.get("label")])
-            span = start, end, label
-        spans.append(span)
-    return spans
+        if not isinstance(span, dict):
+            yield span
+            continue
+        labels = span.get("labels", [span.get("label")])
+        if len(labels) != 1:
+            raise AlbertError(f"{span} has {len(labels)} labels. Expected one.")
+        bounds = (span.get(f"{x}_offset", span.get(x)) for x in ("start", "end"))
+        yield *bounds, labels[0], span.get("text")
+
+
+def _located(text, start, end, label, surface=None):
+    """Return a span in characters; raise if the text there is not its `surface`."""
+    are_offsets = isinstance(start, int) and isinstance(end, int)
+    if not (are_offsets and surface) or (found := text[start:end]) == surface:
+        return start, end, label
+    units = text.encode("utf-16-le", "surrogatepass")
+    if units[2 * start : 2 * end] == surface.encode("utf-16-le", "surrogatepass"):
+        start = len(units[: 2 * start].decode("utf-16-le", "surrogatepass"))
+        return start, start + len(surface), label
+    raise AlbertError(f"text[{start}:{end}] is {found!r}, not {surface!r}.")

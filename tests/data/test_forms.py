@@ -154,6 +154,21 @@ def test_spans_of_a_text(read, name):
         read(read_labelled_texts, TAGGED[name], name)
 
 
+def test_offsets_are_compared_with_the_text_of_the_span(read):
+    # Label Studio once counted UTF-16 units.
+    wide, relation = {**ITEMS[1], "start": 2, "end": 4}, {"type": "relation"}
+    record = studio("😀小明在北京", wide)
+    record["annotations"][0]["result"].append({**relation, "from_id": 1, "to_id": 2})
+    with pytest.warns(UserWarning, match="1 texts, .* in UTF-16 units"):
+        assert read(read_tagged_texts, whole([record])).spans == [[(1, 3, "PER")]]
+    for span, message in (
+        ({**ITEMS[1], "end": 1}, r"text\[0:1\] is '小', not '小明'"),
+        ({**ITEMS[1], "labels": ["PER", "LOC"]}, "has 2 labels. Expected one"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(read_tagged_texts, whole([studio(TEXT, span)]))
+
+
 # === Questions ===
 
 ANSWER = {"text": "北京", "answer_start": 3}

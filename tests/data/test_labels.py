@@ -49,6 +49,14 @@ CLEANED = {
     "two spellings": (["1.0", "1", "1.5"], ["1", "1", "1.5"], "1 labels such as '1.0'"),
     "NaN beside numbers": (["1", "nan", "0"], ["1", None, "0"], None),
     "None beside names": (["None", "好"], ["None", "好"], "'None' .*taken for a class"),
+    "error of Excel": (["#N/A", "好"], ["#N/A", "好"], "'#N/A' .*taken for a class"),
+    "spellings": (
+        ["True", "TRUE"],
+        ["True", "TRUE"],
+        "'TRUE' and 'True' are two class",
+    ),
+    "lists as pandas writes them": (["['体育']", '["体育"]'], ["体育", "体育"], None),
+    "name in brackets": (["[体育]", "[其他]"], ["[体育]", "[其他]"], None),
     "emoji": (EMOJI, EMOJI, None),
 }
 

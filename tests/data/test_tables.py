@@ -234,6 +234,11 @@ def test_texts_without_header_and_label(write):
         assert read_texts(path) == list(map(text, range(30)))
     with pytest.raises(ValueError, match="1 columns that may be text. Expected text, "):
         read_texts(path, pairs=True)
+    # A list of texts in a .txt file needs no header.
+    file = path.with_name("one.csv")
+    file.write_text("用户留言\n很好\n", "utf-8")
+    with pytest.warns(UserWarning, match="has no header. text: column 1"):
+        assert read_texts(file) == ["用户留言", "很好"]
 
 
 def test_what_may_be_read_in_two_ways_is_refused_or_said(read):
@@ -255,6 +260,12 @@ def test_what_may_be_read_in_two_ways_is_refused_or_said(read):
         ("a.tsv", classes, ("2", "1"), "Line 1 of .* may be a header. It is read as"),
         ("a.tsv", other, (), "text is the column 'content', not .'title'"),
         ("a.csv", "0,好;差\n1,不;行\n0,去;来\n", (), "by ',', and not by ';'. Read as"),
+        (
+            "a.tsv",
+            "label\ttext\n0\t\n1\t好\n",
+            (),
+            "At least 1 cells .*'text' are empty",
+        ),
     ):
         with pytest.warns(UserWarning, match=message):
             assert read(name, content, *columns).pairs == (content is pairs)
@@ -338,8 +349,10 @@ MISTAKES = {
     "header only": ("a.csv", "label,text\n", r"no examples.*\['label', 'text'\]"),
     "other column": ("a.tsv", TSV, "no column 'class'.*'label'", ("label", "class")),
     "single texts": ("a.tsv", TSV, "single texts. Expected pairs", ("pairs", True)),
-    "no label": ("a.tsv", "1\ta\n2\tb\n", "no label column.*line is different"),
+    "no label": ("a.tsv", "1\ta\n2\tb\n", "no column of labels.*line is different"),
     "one column": ("a.tsv", CSV, "one column, 'label,text'. .* name the file .csv"),
+    "full width": ("a.csv", "label，text\n1，好\n", "one column.*replace them by comm"),
+    "object": ("a.jsonl", '{"text": {"0": "好"}, "label": 1}', 'orient="records"'),
     "too many": ("a.tsv", "1\ta\tb\tc\n1\td\te\tf\n", "3 columns that may be"),
     "no field": ("a.jsonl", f'{JSONL}{{"label": 1}}\n', "Line 4 .*no field 'text'"),
     "no object": ("a.jsonl", f"{JSONL}[1]\n", "Line 4 .*JSON object.*\\[1\\]"),
