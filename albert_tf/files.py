@@ -99,6 +99,15 @@ def check_directory(path: str | os.PathLike) -> None:
         )
 
 
+def check_replaced(path: str | os.PathLike, suffix: str) -> None:
+    """Raise if a file to write would replace one of another kind, by its suffix."""
+    path = pathlib.Path(path)
+    if path.exists() and path.suffix.lower() != suffix:
+        raise FileExistsError(
+            f"{path} exists, and does not end in {suffix}. Choose another path."
+        )
+
+
 @contextlib.contextmanager
 def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Yield a temporary directory, which gets its final name at the end of the block.

@@ -73,7 +73,7 @@ def order_probability(
 
 def check_top_k(top_k: int | None) -> None:
     """Raise unless `top_k` is a number of answers, or `None` for all."""
-    if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
+    if top_k is not None and (type(top_k) is not int or top_k < 1):
         raise AlbertError(
             f"`top_k` must be a number from 1 on, or None for all. Received: {top_k}"
         )

@@ -26,6 +26,49 @@ from albert_tf_lite.word_piece import WordPieceTokenizer
 SETTINGS = "albert_tf.json"
 
 
+# A field of an ONNX file with the checksum of all before it, in the encoding of
+# protocol buffers: 14 is `metadata_props`, an entry of which has a key and a value.
+_KEY = b"albert_tf.sha256"
+_ENTRY = b"\x0a" + bytes([len(_KEY)]) + _KEY + b"\x12\x40"
+_FIELD = b"\x72" + bytes([len(_ENTRY) + 64]) + _ENTRY
+
+
+def checksum_field(digest: str) -> bytes:
+    """Return what ends an ONNX file whose content before has a SHA-256."""
+    return _FIELD + digest.encode()
+
+
+def check_network(path: str | os.PathLike, size: int, expected: str | None) -> None:
+    """Raise unless the first bytes of a file have a SHA-256.
+
+    ONNX Runtime and LiteRT answer with damaged weights. Files of earlier versions have
+    no checksum.
+    """
+    if expected is None:
+        return
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while part := file.read(min(2**20, size)):
+            digest.update(part)
+            size -= len(part)
+    if digest.hexdigest() != expected:
+        raise AlbertError(
+            f"{path} is damaged, or another tool has changed it: its checksum is not "
+            "that of its content. Export the model again."
+        )
+
+
+def onnx_checksum(path: str | os.PathLike) -> tuple[int, str | None]:
+    """Return the size of an ONNX file without its checksum, and this."""
+    size = os.path.getsize(path)
+    length = len(checksum_field("")) + 64
+    with open(path, "rb") as file:
+        file.seek(max(size - length, 0))
+        end = file.read()
+    found = end[-64:].decode("ascii", "replace")
+    return size - length, found if end == checksum_field(found) else None
+
+
 class ExportedModel:
     """Base class of models in files: a subclass reads a file and runs its network.
 
@@ -44,10 +87,10 @@ class ExportedModel:
     def __init__(self, path: str | os.PathLike, settings: str | bytes | None):
         if settings is None:
             raise AlbertError(
-                f"{path} is truncated, or was not written by albert_tf.export, or the "
-                "weights beside it are others. Expected a file of "
-                "albert_tf.export.litert (for LiteRTModel) or albert_tf.export.onnx "
-                "(for OnnxModel)."
+                f"{path} cannot be opened by {type(self).__name__}: it is truncated, "
+                "of another kind, without the settings of albert_tf, or the weights "
+                "beside it are others. Expected a file of albert_tf.export.onnx for "
+                "OnnxModel, of albert_tf.export.litert for LiteRTModel."
             )
         self.path = os.path.abspath(path)
         self._process = os.getpid()
@@ -235,7 +278,10 @@ class ExportedModel:
             limit = f"the {length} tokens that the file takes"
             warn(TruncatedTextsWarning(truncated, len(rows), limit), stacklevel=4)
         outputs = [None] * len(rows)
-        for batch in batches_of([len(ids) for ids, _, _ in rows], batch_size or 32):
+        size = 32 if batch_size is None else batch_size
+        if type(size) is not int or size < 1:
+            raise AlbertError(f"`batch_size` must be at least 1. Received: {size!r}")
+        for batch in batches_of([len(ids) for ids, _, _ in rows], size):
             features = pad([rows[i] for i in batch], tokenizer.pad_token_id, length)
             for i, output in zip(batch, self.call(features), strict=True):
                 outputs[i] = output

@@ -109,6 +109,12 @@ def class_positions(values: Any, labels: Sequence, name: str = "y") -> np.ndarra
     values = [as_label(value) for value in complete(as_list(values, name), name)]
     are_names = {isinstance(value, str) for value in values}
     if True not in are_names and all(isinstance(label, str) for label in labels):
+        spelled = {str(label).lower() for label in labels}
+        if any(isinstance(x, bool) for x in values) and spelled != {"true", "false"}:
+            raise AlbertError(
+                f"`{name}` holds booleans, but the classes are {list(labels)}. Pass "
+                "the names of the classes."
+            )
         check_one_reading(labels, name, values)
         return check_positions(values, len(labels), name)
     known = {str(label): position for position, label in enumerate(labels)}

@@ -11,7 +11,7 @@ import numpy as np
 from albert_tf_lite.archives import check_expansion
 from albert_tf_lite.changes import change_check
 from albert_tf_lite.errors import AlbertError, hide_exit, import_extra, silent_stderr
-from albert_tf_lite.exported_model import SETTINGS, ExportedModel
+from albert_tf_lite.exported_model import SETTINGS, ExportedModel, check_network
 from albert_tf_lite.packing import INPUTS
 
 
@@ -51,7 +51,9 @@ class LiteRTModel(ExportedModel):
         ):
             check_expansion(path, archive.getinfo(SETTINGS).file_size)
             settings = archive.read(SETTINGS)
+            size = min(x.header_offset for x in archive.infolist())
         super().__init__(path, settings)
+        check_network(path, size, self.settings.get("sha256"))
         # With the cache each weight is packed for the processor once, instead of once
         # per layer and length: 0.1 instead of 1.4 GB for the base size.
         cache = {"xnnpack_weight_cache_path": ":memory"}

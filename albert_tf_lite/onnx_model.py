@@ -7,7 +7,12 @@ import numpy as np
 
 from albert_tf_lite.changes import change_check
 from albert_tf_lite.errors import import_extra
-from albert_tf_lite.exported_model import SETTINGS, ExportedModel
+from albert_tf_lite.exported_model import (
+    SETTINGS,
+    ExportedModel,
+    check_network,
+    onnx_checksum,
+)
 
 
 class OnnxModel(ExportedModel):
@@ -47,6 +52,7 @@ class OnnxModel(ExportedModel):
             )
             settings = self._session.get_modelmeta().custom_metadata_map.get(SETTINGS)
         super().__init__(path, settings)
+        check_network(path, *onnx_checksum(path))
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         features = {name: np.asarray(x, "int32") for name, x in features.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -55,6 +56,12 @@ class Pipeline:
             raise AlbertError(
                 "This model takes pairs of texts: tuples, or dicts of "
                 f"{' and '.join(fields)}. Received: {examples[0][0][:80]!r}"
+            )
+        if optional and not self.takes_pairs and isinstance(x, tuple):
+            warnings.warn(
+                "A tuple is a pair of texts, and gets one answer. For an answer to "
+                "each text pass a list.",
+                stacklevel=2,
             )
         columns = tuple(map(list, zip(*examples, strict=True)))
         answers = self._answer(columns[0] if len(columns) == 1 else columns, **options)

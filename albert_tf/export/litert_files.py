@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import tempfile
@@ -10,7 +11,7 @@ from keras import ops
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.export.description import check_backend, describe
-from albert_tf.files import complete_file
+from albert_tf.files import check_replaced, complete_file
 from albert_tf.layers import FactorizedEmbedding
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf.models.task import AlbertTask
@@ -35,7 +36,8 @@ def litert(
     Args:
         task: a text or multi-label classifier, regressor, token classifier, embedder or
             sentence-order model with a preprocessor.
-        path: path of the file, such as `"model.tflite"`.
+        path: path of the file, such as `"model.tflite"`. Replaces another file of this
+            suffix.
         precision: `"float32"`; `"float16"` for half the size; `"int8"` for a quarter of
             the size and the highest speed (weights in 8 bits, activations quantized
             when they are computed).
@@ -44,6 +46,7 @@ def litert(
             truncated to the longest.
 
     Raises:
+        FileExistsError: if `path` is a file of another kind.
         AlbertError: if the class of the task or `precision` is not supported, a length
             is below 5, or the model has no preprocessor or is quantized.
 
@@ -54,6 +57,7 @@ def litert(
     ```
     """
     check_backend()
+    check_replaced(path, ".tflite")
     settings = describe(task, precision, ("float32", "float16", "int8"))
     if settings["task"] in ("question-answering", "multiple-choice"):
         raise AlbertError(
@@ -68,6 +72,7 @@ def litert(
     settings.update(lengths=lengths, sequence_length=lengths[-1])
     rebuilt = _rebuild(task, lengths[-1])
     network = _convert(rebuilt, lengths, precision, settings["output"])
+    settings["sha256"] = hashlib.sha256(network).hexdigest()
     with complete_file(path) as temporary:
         temporary.write_bytes(network)
         # As TensorFlow's own tools do. Interpreters do not read that far.

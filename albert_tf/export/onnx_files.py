@@ -1,9 +1,14 @@
 """Write ONNX files from the layers of a task."""
 
+import hashlib
 import json
 import os
+import pathlib
 from collections.abc import Sequence
 from typing import Any
+
+import h5py
+import numpy as np
 
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.export.agreement import agreement, check_comparable
@@ -11,10 +16,10 @@ from albert_tf.export.description import describe, head_of
 from albert_tf.export.onnx_network import Network, StoredWeights
 from albert_tf.export.quantization import quantize
 from albert_tf.extras import import_extra
-from albert_tf.files import complete_file
+from albert_tf.files import check_replaced, complete_file
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import SETTINGS
+from albert_tf_lite.exported_model import SETTINGS, checksum_field
 from albert_tf_lite.opening import preset_digest
 
 
@@ -37,7 +42,8 @@ def onnx(
     Args:
         task: as in `albert_tf.export.litert`, or a model for question answering or
             multiple choice.
-        path: path of the file, such as `"model.onnx"`.
+        path: path of the file, such as `"model.onnx"`. Replaces another file of this
+            suffix.
         precision: `"float32"`, or `"int8"` for a third of the size and more speed:
             weights in 8 bits, token embeddings in 16, and activations quantized when
             they are computed, with a scale per token, so that a score does not depend
@@ -55,6 +61,7 @@ def onnx(
             0.995 or more of at least 200 texts.
 
     Raises:
+        FileExistsError: if `path` is a file of another kind.
         ImportError: if onnx, or for `compare` onnxruntime, is not installed.
         AlbertError: if the class of the task, `precision` or the activation is not
             supported, or the model has no preprocessor or is quantized, or `weights`
@@ -68,10 +75,12 @@ def onnx(
     ```
     """
     library = import_extra("onnx")
+    check_replaced(path, ".onnx")
     settings = describe(task, precision, ("float32", "int8"))
     if compare is not None:
         check_comparable(settings["task"], precision)
     if preset is not None:
+        _check_preset(task, preset)
         settings["preset"] = preset_digest(preset)
     if weights is not None and precision != "float32":
         raise AlbertError(
@@ -90,11 +99,32 @@ def onnx(
         temporary.write_bytes(_content(model, settings, library))
 
 
+def _check_preset(task, preset):
+    """Raise if the weight files of a preset lack a weight of the model."""
+    files = sorted(pathlib.Path(preset).glob("*.weights.h5"))
+    stored = set()
+
+    def collect(_, item):
+        if isinstance(item, h5py.Dataset):
+            stored.add(item[()].tobytes())
+
+    for path in files:
+        with h5py.File(path) as file:
+            file.visititems(collect)
+    weights = task.trainable_weights if files else ()
+    if any(np.asarray(x.value).tobytes() not in stored for x in weights):
+        raise AlbertError(
+            f"{preset} holds other weights than the model. Save the model with "
+            "save_to_preset first."
+        )
+
+
 def _content(model, settings, library):
     """Return the content of the file of a model with settings."""
     text = json.dumps(settings, ensure_ascii=False)
     library.helper.set_model_props(model, {SETTINGS: text})
-    return model.SerializeToString()
+    content = model.SerializeToString()
+    return content + checksum_field(hashlib.sha256(content).hexdigest())
 
 
 def output_shape(task: Any, units: int) -> list:

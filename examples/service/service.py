@@ -131,6 +131,17 @@ def create_app(open_model: Callable[[], Callable[[list], list]]) -> fastapi.Fast
             return fastapi.responses.JSONResponse({"detail": message}, 413)
         return await call_next(request)
 
+    # The default one shows the input, and fails if that is not valid JSON.
+    @app.exception_handler(fastapi.exceptions.RequestValidationError)
+    async def refuse(request, error):
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        message = (
+            f"{place}: {first['msg']}. Expected inputs, a list of up to {TEXTS} texts "
+            f"or pairs of texts, each of at most {CHARACTERS} characters."
+        )
+        return fastapi.responses.JSONResponse({"detail": message}, 422)
+
     @app.get("/health")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
@@ -161,7 +172,11 @@ app = create_app(open_model)
 def serve(app: str, folder: str | os.PathLike) -> None:
     """Run an application such as "service:app", of a module in a folder, in workers."""
     address = os.environ.get("HOST", "127.0.0.1"), int(os.environ.get("PORT", "8000"))
-    with socket.create_server(address) as listening:
+    try:
+        listening = socket.create_server(address)
+    except OSError as error:
+        sys.exit(f"HOST and PORT, {address}, cannot be used: {error}")
+    with listening:
         # The sockets of uvicorn would hold the body of an answer back until the client
         # has confirmed the headers, for 40 ms.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -131,6 +131,8 @@ def test_a_service_answers_without_errors_in_constant_memory(tmp_path):
         for body, code, message in (
             ({"inputs": [["好", "坏"]] * 2 + ["好"]}, 422, "has 1 of the fields"),
             ({"inputs": "好"}, 422, "list"),
+            ({"inputs": [float("nan")]}, 422, "Expected inputs, a list"),
+            ({"inputs": ["\ud800好"]}, 422, "Expected inputs, a list"),
             ({"inputs": ["好" * 100_001]}, 422, "100000"),
         ):
             found = status(address, "POST", "/predict", json.dumps(body), **ask)

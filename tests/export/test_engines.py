@@ -171,7 +171,7 @@ def test_a_pipeline_exports_once_for_concurrent_calls(monkeypatch):
     ],
 )
 def test_small_files_give_nearly_the_same_vectors(write, tmp_path):
-    file = tmp_path / "model"
+    file = tmp_path / f"model.{'onnx' if write is write_onnx else 'tflite'}"
     embedder = models.AlbertTextEmbedder.from_checkpoint(MICRO)
     size = sum(4 * int(np.prod(weight.shape)) for weight in embedder.weights)
     # Weights are written once, also for several lengths of LiteRT.
@@ -255,7 +255,7 @@ def test_files_are_run_without_tensorflow(written, tmp_path):
 
 @pytest.mark.parametrize("write", FORMATS)
 def test_wrong_texts_and_files_are_named(write, written, tmp_path):
-    *_, path, model = written("labels", write)
+    task, *_, path, model = written("labels", write)
     assert model.predict([])["probabilities"].shape == (0, 3)
     for texts, error, message in (
         ("好", TypeError, "list of strings. Received: '好'"),
@@ -269,9 +269,19 @@ def test_wrong_texts_and_files_are_named(write, written, tmp_path):
     cut = tmp_path / "cut"
     cut.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     other = LiteRTModel if write is write_onnx else OnnxModel
+    changed = tmp_path / "changed"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 64
+    changed.write_bytes(content)
+    with pytest.raises(ValueError, match="is damaged, or another tool has changed it"):
+        type(model)(changed)
+    with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
+        model.predict(["好"], batch_size=-3)
+    with pytest.raises(FileExistsError, match=r"exists, and does not end in"):
+        write(task, changed)
     # A truncated file, and one of the other format.
     for opens, file in ((type(model), cut), (other, path)):
-        with pytest.raises(ValueError, match="is truncated, or was not"):
+        with pytest.raises(ValueError, match="it is truncated"):
             opens(file)
 
 
