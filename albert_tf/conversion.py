@@ -53,7 +53,8 @@ def convert_checkpoint(
         FileNotFoundError: if a file of the source is missing.
         CheckpointError: as `load_checkpoint`, or if the layout cannot hold the model.
         AlbertError: if the layout is unknown, or the directory holds the source.
-        FileExistsError: if the directory holds files of another checkpoint.
+        FileExistsError: if the directory holds files of another layout. A checkpoint of
+            the same layout is replaced.
 
     Example:
     ```python

@@ -34,6 +34,7 @@ def convert(
     verify: Annotated[
         bool, output_option("Compare the outputs on a random batch.", "--verify")
     ] = False,
+    overwrite: options.Overwrite = False,
 ):
     """Convert a checkpoint to another layout.
 
@@ -43,6 +44,7 @@ def convert(
     """
     common.check_checkpoint(checkpoint)
     common.check_files(config, vocab)
+    common.check_output(output, overwrite)
     common.import_tensorflow()
     from albert_tf import convert_checkpoint, verify_conversion
 
@@ -235,6 +237,7 @@ def prune(
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
     encoding: options.Encoding = None,
+    overwrite: options.Overwrite = False,
 ):
     """Remove the tokens that a corpus does not need.
 
@@ -246,6 +249,7 @@ def prune(
     """
     common.check_checkpoint(checkpoint)
     common.check_files(config, vocab, *corpus)
+    common.check_output(output, overwrite)
     common.import_tensorflow()
     from albert_tf.backbone import AlbertBackbone
     from albert_tf.checkpoints import open_checkpoint, prune_vocabulary

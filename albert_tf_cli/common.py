@@ -174,6 +174,16 @@ def check_files(*names: str | None) -> None:
             raise FileNotFoundError(f"{name} is not a file.")
 
 
+def check_output(path: str, overwrite: bool) -> None:
+    """Raise if a directory to write contains files, unless they may be replaced."""
+    folder = pathlib.Path(path)
+    if not overwrite and folder.is_dir() and any(folder.iterdir()):
+        raise FileExistsError(
+            f"{path} contains files. Choose another directory, or pass --overwrite to "
+            "replace a checkpoint of the same layout."
+        )
+
+
 # === Training ===
 
 

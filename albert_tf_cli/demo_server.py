@@ -145,7 +145,7 @@ def responder(answer, task, fields, words) -> Callable[[Any], list]:
     page, explain = task.page, task.explain and task.explain(answer.model)
 
     def respond(texts):
-        if not all(text.strip() for text in texts):
+        if not all(isinstance(text, str) and text.strip() for text in texts):
             raise AlbertError(words["empty"])
         if page.required and texts[0].count(page.required) != 1:
             raise AlbertError(words["required"].format(page.required))

@@ -96,6 +96,12 @@ Model = Annotated[
 OutputDirectory = Annotated[
     str, typer.Argument(help="Output directory.", callback=_checked_directory)
 ]
+Overwrite = Annotated[
+    bool,
+    output_option(
+        "Replace a checkpoint of the same layout in the directory.", "--overwrite"
+    ),
+]
 
 LabelColumn = Annotated[
     str | None, data_option("Name or number (from 1) of the label column.")

@@ -131,6 +131,14 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
             "from 0 to 1."
         )
     labels = _read_labels(config.get("id2label"), source)
+    numbers = config.get("label2id")
+    for i, name in enumerate(labels or ()):
+        number = numbers.get(name, i) if isinstance(numbers, dict) else i
+        if str(number) != str(i):
+            raise CheckpointError(
+                f"{source} names class {i} {name!r} under id2label, but label2id has "
+                f"{number!r} for it. Correct one of them."
+            )
     arguments = {
         "labels": labels,
         "tags": labels,

@@ -84,7 +84,8 @@ def save_checkpoint(
             named head.
         CheckpointError: if the layout cannot hold the model, with every difference, or
             the backbone of a task in `heads` differs.
-        FileExistsError: if the directory holds files of another checkpoint.
+        FileExistsError: if the directory holds files of another layout. A checkpoint of
+            the same layout is replaced.
 
     Example:
     ```python

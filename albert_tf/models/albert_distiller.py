@@ -8,7 +8,7 @@ from albert_tf.models.albert_text_classifier import (
     AlbertMultiLabelClassifier,
     AlbertTextClassifier,
 )
-from albert_tf.models.batching import DEFAULT_BATCH_SIZE, text_batches
+from albert_tf.models.batching import size_or_default, text_batches
 from albert_tf.preprocessing.texts import read_examples
 from albert_tf_lite.errors import AlbertError
 
@@ -94,7 +94,7 @@ class AlbertDistiller:
             TypeError: if `x` is not lists of texts.
         """
         if max_tokens is None:
-            batch_size = batch_size or DEFAULT_BATCH_SIZE
+            batch_size = size_or_default(batch_size)
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         x, y = read_examples(x, y)
         train = self._batches(x, y, shuffle=shuffle, **options)

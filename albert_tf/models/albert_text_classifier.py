@@ -109,7 +109,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         self.num_classes = num_classes
         self.activation = keras.activations.get(activation)
         self.dropout = dropout
-        self.labels = check_class_names(labels, num_classes)
+        self.labels = labels
         self.pairs = pairs
         self.pooling_mode = pooling_mode = pooling_mode or default_pooling(backbone)
 
@@ -117,6 +117,15 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         pooled = self.output_dropout(pool_text(backbone, pooling_mode))
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
+
+    @property
+    def labels(self) -> list[str | int | float] | None:
+        """The values of the classes, in the order of the outputs, if they are known."""
+        return self._labels
+
+    @labels.setter
+    def labels(self, labels: Any) -> None:
+        self._labels = check_class_names(labels, self.num_classes)
 
     def classify_states(self, states: list, mask: Any, training: bool = False) -> Any:
         """Return the outputs for the hidden states of the layers up to one."""

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.sentence_transformers import read_length, read_pooling
-from albert_tf.models.batching import DEFAULT_BATCH_SIZE, text_batches
+from albert_tf.models.batching import size_or_default, text_batches
 from albert_tf.models.pooling import pool_states
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
@@ -110,7 +110,15 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
 
     def similarity(self, query_embeddings: Any, document_embeddings: Any) -> np.ndarray:
         """Return the cosines [queries, documents] of two sets of vectors."""
-        both = map(np.asarray, (query_embeddings, document_embeddings))
+        both = [np.asarray(x) for x in (query_embeddings, document_embeddings)]
+        if {x.dtype.kind for x in both} - set("fiu") or (
+            both[0].shape[-1:] != both[1].shape[-1:]
+        ):
+            found = [f"{x.dtype} {list(x.shape)}" for x in both]
+            raise AlbertError(
+                "Expected vectors of `encode_text`, of equal length. Received arrays "
+                f"{' and '.join(found)}."
+            )
         first, second = map(keras.utils.normalize, both)
         return first @ second.T
 
@@ -199,6 +207,12 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         if sample_weight is not None:
             raise AlbertError("Pairs have no `sample_weight`: their loss is a ranking.")
         scores = self.targets(x, y)
+        if not fixed and (scores == scores[0]).all():
+            raise AlbertError(
+                f"All pairs have the score {scores[0]:g}, from which no order can be "
+                "learned. For pairs that belong together call fit((first, second)) "
+                "without scores."
+            )
         packed = self.preprocessor.pack_texts(_interleaved(as_segments(x))[0])
         pairs = PackedTexts(
             tokens=tf.RaggedTensor.from_row_splits(
@@ -213,7 +227,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
             return features, tf.repeat(scores, 2)
 
         if options.get("max_tokens") is None:
-            options["batch_size"] = options.get("batch_size") or DEFAULT_BATCH_SIZE
+            options["batch_size"] = size_or_default(options.get("batch_size"))
         batches = text_batches(self.preprocessor, pairs, scores, pad=pad, **options)
         return batches.dataset
 

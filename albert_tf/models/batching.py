@@ -68,6 +68,15 @@ def text_batches(
     )
 
 
+def size_or_default(batch_size: int | None, default: int = DEFAULT_BATCH_SIZE) -> int:
+    """Return the number of examples per batch; raise if it is not positive."""
+    if batch_size is None:
+        return default
+    if batch_size < 1:
+        raise AlbertError(f"`batch_size` must be at least 1. Received: {batch_size}")
+    return batch_size
+
+
 def batch_plan(
     packer: SegmentPacker,
     batch_size: int | None,
@@ -82,7 +91,7 @@ def batch_plan(
             f"max_tokens={max_tokens}"
         )
     if batch_size is not None:
-        return FixedSize(batch_size)
+        return FixedSize(size_or_default(batch_size))
     enough = None
     if max_tokens is None:
         max_tokens, enough = DEFAULT_BATCH_SIZE * packer.sequence_length, ENOUGH_TOKENS

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import numbers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -65,7 +66,14 @@ def compile(
         kwargs.setdefault("jit_compile", False)
     task._auto_optimizer = None
     if isinstance(optimizer, str) and optimizer == "auto":
-        settings["learning_rate"] = learning_rate or task.default_learning_rate
+        if learning_rate is None:
+            settings["learning_rate"] = task.default_learning_rate
+        elif not isinstance(learning_rate, numbers.Real) or learning_rate < 0:
+            raise AlbertError(
+                "`learning_rate` should be a number, the peak of the schedule of "
+                f"optimizer='auto'. Received: {learning_rate!r}. Pass a schedule in an "
+                "optimizer: optimizer=keras.optimizers.AdamW(schedule)."
+            )
         # A partial, because Keras would track the metrics in a dict of ours as
         # further ones.
         recompile = functools.partial(keras.Model.compile, task, loss=loss, **kwargs)

@@ -10,27 +10,33 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models.batching import (
-    DEFAULT_BATCH_SIZE,
     PADDING_TARGET,
     FixedSize,
     TextBatches,
     batch_plan,
     one_type,
+    size_or_default,
     text_batches,
 )
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )
-from albert_tf.preprocessing.texts import check_batched, read_examples, scores
+from albert_tf.preprocessing.texts import (
+    check_batched,
+    is_pair,
+    read_examples,
+    scores,
+)
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import class_positions
+from albert_tf_lite.inputs import check_positions, class_positions
 
 
 def keras_data(
     task: Any, x: Any, y: Any = None, sample_weight: Any = None, **options: Any
 ) -> tf.data.Dataset:
     """Return the data of `fit` or `evaluate` as a dataset of batches."""
+    check_pairs(task, x)
     if takes_texts(task, x):
         x, *labels = read_examples(x, y, sample_weight)
         return task.training_batches(x, *labels, **options)
@@ -76,7 +82,11 @@ def validation_batches(
     """Return the `validation_data` of `fit` as batches."""
     if data is None:
         return None
-    data = data if isinstance(data, tuple) else (data,)
+    # Keras takes a list of (x, y), too.
+    is_parts = isinstance(data, tuple) or (
+        isinstance(data, list) and not isinstance(data[0], str)
+    )
+    data = tuple(data) if is_parts else (data,)
     if isinstance(data[0], tf.data.Dataset):
         max_tokens = None
     options = {"batch_size": batch_size, "max_tokens": max_tokens}
@@ -90,10 +100,31 @@ def weights_by_id(task: Any, class_weight: dict[Any, float] | None) -> Any:
             "`class_weight` is for classifiers with one class per text. Use "
             f"`sample_weight` or your own loss for {type(task).__name__}."
         )
-    if not (class_weight and task.labels):
-        return class_weight
-    ids = class_positions(list(class_weight), task.labels, "class_weight")
-    return dict(zip(ids.tolist(), class_weight.values(), strict=True))
+    if class_weight is None:
+        return None
+    if not isinstance(class_weight, dict):
+        raise AlbertError(
+            "`class_weight` should be a dict of weights by class, such as "
+            "albert_tf.models.class_weights(y, labels) for balanced ones. Received: "
+            f"{class_weight!r:.80}"
+        )
+    classes = list(class_weight)
+    if task.labels:
+        ids = class_positions(classes, task.labels, "class_weight")
+    else:
+        ids = check_positions(classes, task.num_classes, "class_weight")
+    # Keras fails on classes without a weight.
+    weights = dict.fromkeys(range(task.num_classes), 1.0)
+    return weights | dict(zip(ids.tolist(), class_weight.values(), strict=True))
+
+
+def check_pairs(task: Any, x: Any) -> None:
+    """Raise if `x` are single texts and the model was trained on pairs."""
+    if task.pairs and task.text_inputs == ("text", "text_b") and is_pair(x) is False:
+        raise AlbertError(
+            "This model takes pairs of texts: the tuple of two lists, (first_texts, "
+            "second_texts). Received single texts."
+        )
 
 
 def takes_texts(task: Any, x: Any) -> bool:
@@ -160,7 +191,7 @@ def bucket_by_length(
     check_batched(dataset)
     packer = preprocessor.packer
     if max_tokens is None:
-        batch_size = batch_size or DEFAULT_BATCH_SIZE
+        batch_size = size_or_default(batch_size)
     plan = batch_plan(packer, batch_size, max_tokens)
     # Two boundaries per doubling: at most a third of a batch is padding.
     powers = (2**n for n in range(3, packer.sequence_length.bit_length()))
@@ -199,7 +230,7 @@ def batches_of_ids(
     """Return batches of padded ids in memory, [examples, time]."""
     data = keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
     dataset = tf.data.Dataset.from_tensor_slices(data)
-    size = batch_size or DEFAULT_BATCH_SIZE
+    size = size_or_default(batch_size)
     if isinstance(shuffle, BatchOrder):
         count = len(dataset)
         examples = (dataset.batch(count).get_single_element(),)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models.batching import TextBatches, text_batches
-from albert_tf.models.datasets import refuse_for_datasets, takes_texts
+from albert_tf.models.datasets import check_pairs, refuse_for_datasets, takes_texts
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import (
     check_batched,
@@ -30,6 +30,7 @@ def predict_rows(
     A method of `AlbertTask`. `kwargs` are passed to Keras' `predict`.
     """
     x = task.read_texts(x)
+    check_pairs(task, x)
     if takes_texts(task, x):
         (x,) = read_examples(x)
     else:

@@ -14,6 +14,7 @@ from albert_tf.checkpoints import Checkpoint, save_checkpoint
 from albert_tf.layers.common import arguments_of
 from albert_tf.models import compiling, datasets, prediction
 from albert_tf.models import from_checkpoint as constructors
+from albert_tf.models.batching import size_or_default
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import (
     Texts,
@@ -29,6 +30,7 @@ from albert_tf.training import (
 )
 from albert_tf.training.auto_optimizer import AutoOptimizer
 from albert_tf.training.batch_order import BatchOrder
+from albert_tf_lite.errors import AlbertError
 
 # The tasks by name. A class enters itself if it defines `name_of_task`.
 TASKS: dict[str, Any] = {}
@@ -273,25 +275,30 @@ class AlbertTask(_Presets):
             x, y, sample_weight = read_examples(x, y, sample_weight)
         x, y = self.prepare_fit(x, y)
         if validation_split and validation_data is None:
+            if isinstance(x, tf.data.Dataset):
+                datasets.refuse_for_datasets(validation_split=validation_split)
             (x, y, sample_weight), validation_data = split_off(
                 x, y, sample_weight, validation_split
             )
-        size = validation_batch_size or batch_size
+        size = batch_size if validation_batch_size is None else validation_batch_size
         validation_data = datasets.validation_batches(
             self, validation_data, size, max_tokens
         )
         examples = None
         if datasets.takes_texts(self, x) or not isinstance(x, tf.data.Dataset):
             examples = count_examples(x)
-            epochs = epochs or fine_tuning_epochs(examples)
+            epochs = fine_tuning_epochs(examples) if epochs is None else epochs
             if max_tokens is None:
-                batch_size = batch_size or fine_tuning_batch_size(examples)
+                default = fine_tuning_batch_size(examples)
+                batch_size = size_or_default(batch_size, default)
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         x = datasets.keras_data(self, x, y, sample_weight, **options, shuffle=shuffle)
         skipped = shuffle.skip if isinstance(shuffle, BatchOrder) else 0
         # A resumed epoch has fewer steps, but the schedule counts whole epochs.
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
-        epochs = epochs or 1
+        epochs = 1 if epochs is None else epochs
+        if epochs < 0:
+            raise AlbertError(f"`epochs` must not be negative. Received: {epochs}")
         if self._auto_optimizer:
             rate = self.peak_learning_rate(examples)
             self._auto_optimizer.schedule(self, steps, epochs, initial_epoch, rate)

@@ -114,6 +114,8 @@ def make_pretraining_data(
                 issue_once(message, issued)
             if progress is not None:
                 progress(position, corpus.total_bytes)
+        if not corpus.counts["documents"]:
+            raise AlbertError("The corpus has no text.")
         if not shards:
             raise AlbertError(
                 f"No sequence could be made from {corpus.counts['documents']:,} "

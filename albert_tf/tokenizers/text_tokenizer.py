@@ -3,6 +3,7 @@
 import codecs
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -94,6 +95,14 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
             raise AlbertError(
                 f"{name} lacks {' '.join(missing)}; its {len(tokens)} tokens begin "
                 f"with {tokens[:5]}. {self.source_hint}"
+            )
+        if repeats := len(tokens) - len(vocabulary.ids):
+            first = next(x for i, x in enumerate(tokens) if vocabulary.ids[x] != i)
+            warnings.warn(
+                f"{repeats} tokens of {name} occur again later, such as {first!r}. The "
+                "last row counts, as in the original code. Check that the file is not "
+                "damaged.",
+                stacklevel=3,
             )
         self._use(vocabulary)
 

@@ -79,6 +79,8 @@ EARLY = {
     "pretrain --data no --output out --config albert_tiny_zh": "no records in no",
     "export model x.pb": "x.pb has the suffix of no format. Expected .onnx, .tflite",
     "export model x.tflite --format onnx": "--format onnx does not write .tflite files",
+    "convert checkpoint model --to keras": "pass --overwrite to replace a check",
+    "prune checkpoint model --corpus train.tsv": "pass --overwrite to replace a check",
     "convert checkpoint x.h5 --to keras": "Choose a name such as x.",
     f"{START} --output my.keras": "Choose a name such as my",
 }
@@ -91,7 +93,7 @@ LATE = {
     "predict pairs 很好": "text, text_pair, separated by tabs. Received: '很好'",
     "predict serving/1 好": "directory of the model that it was exported from",
     "export cut.onnx out": "cut.onnx is an exported file. Pass the directory of",
-    "predict cut.onnx 好": "cut.onnx is truncated, or was not written by albert_tf",
+    "predict cut.onnx 好": "cut.onnx cannot be opened by OnnxModel: it is truncated",
     "convert albert_zh_preln out --to google": "Layouts that can: albert_zh, keras",
 }
 

@@ -84,6 +84,11 @@ def test_sample_weights_and_class_weights_stay_with_their_texts(frozen, losses):
     history = fit(frozen, TEXTS, LABELS, class_weight=weights, batch_size=3)
     expected = np.mean([weights[label] for label in LABELS] * losses["texts"])
     assert history["loss"] == pytest.approx([expected], abs=1e-5)
+    # Classes that are left out weigh 1.
+    history = fit(frozen, TEXTS, LABELS, class_weight={1: 3.0}, batch_size=3)
+    expected = np.mean(np.where(np.array(LABELS) == 1, 3, 1) * losses["texts"])
+    assert history["loss"] == pytest.approx([expected], abs=1e-5)
+    assert not frozen.fit(TEXTS, LABELS, epochs=0, verbose=0).history
 
 
 def test_validation_data_and_split(frozen, losses):
@@ -114,6 +119,7 @@ def batch_shapes(model, method, *args, **kwargs):
 
 
 def test_a_token_budget_changes_no_output_and_no_loss(frozen, losses, logits):
+    frozen.pairs = False
     shapes, outputs = batch_shapes(frozen, frozen.predict, TEXTS, max_tokens=64)
     np.testing.assert_allclose(outputs, logits["texts"], atol=1e-5)
     # Where functions run eagerly, no graph is traced for nothing.

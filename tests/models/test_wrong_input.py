@@ -21,6 +21,7 @@ BATCHES = DATASET.batch(2)
 ONE = (["好"], ["好"])
 IDS = {x: tf.zeros([2, 8], tf.int32) for x in ("token_ids", "padding_mask")}
 WEIGHTS = {"class_weight": {3: 1.0}}
+BALANCED = {"class_weight": "balanced"}
 PLATEAU = {"callbacks": [keras.callbacks.ReduceLROnPlateau()]}
 
 # Message, task and method, arguments; a dict at the end is of keyword arguments.
@@ -46,6 +47,12 @@ METHODS = [
     (r"\(None, 9\), but.*None, 8\)", "token classifier.fit", IDS, np.zeros((2, 9))),
     ("is a generator.*from_generator", "text classifier.fit", (x for x in [BATCHES])),
     ("learns from pairs of texts", "text embedder.fit", TEXTS, LABELS),
+    ("All pairs have the score 1,", "text embedder.fit", (ONE[0] * 2,) * 2, [1, 1]),
+    ("Expected vectors of", "text embedder.similarity", "好", "差"),
+    ("`batch_size` must be", "text classifier.fit", TEXTS, LABELS, {"batch_size": 0}),
+    ("`epochs` must not be", "text classifier.fit", TEXTS, LABELS, {"epochs": -1}),
+    ("is for lists of", "text classifier.fit", BATCHES, {"validation_split": 0.2}),
+    ("a dict of weights", "text classifier.fit", TEXTS, LABELS, BALANCED),
 ]
 # Each model is built once.
 build = functools.cache(lambda name: CASES[name].build())
@@ -84,6 +91,18 @@ CALLS = {
         "EarlyExit", sizes={"num_ffn_groups": 2}
     ),
     "the same `num_classes`": lambda: distiller(small_classifier(2)),
+    "name each of the 3 classes": lambda: setattr(
+        small_classifier(labels=["a", "b", "c"]), "labels", ["a", "b"]
+    ),
+    "holds booleans, but the classes are": lambda: small_classifier(
+        2, labels=["好评", "差评"]
+    ).fit(TEXTS, [True] * 7),
+    "This model takes pairs of texts": lambda: small_classifier(pairs=True).predict(
+        TEXTS
+    ),
+    "the peak of the schedule": lambda: small_classifier().compile(
+        learning_rate=keras.optimizers.schedules.CosineDecay(1e-3, 10)
+    ),
     "share weights": lambda: distiller(build("text classifier")),
     "no label .*entailment=": lambda: models.ZeroShotClassifier(small_classifier()),
     "`num_clases`. Did you mean `num_classes`": lambda: (

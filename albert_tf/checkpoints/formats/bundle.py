@@ -110,9 +110,13 @@ def write_tensors(prefix: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> N
     """Write pairs of name and array as `tf.train.Saver` does."""
     # Converted one by one, so that at most one tensor is in memory twice.
     converted = {name: tf.convert_to_tensor(value) for name, value in tensors}
-    tf.raw_ops.SaveV2(
-        prefix=str(prefix),
-        tensor_names=list(converted),
-        shape_and_slices=[""] * len(converted),
-        tensors=list(converted.values()),
-    )
+    try:
+        tf.raw_ops.SaveV2(
+            prefix=str(prefix),
+            tensor_names=list(converted),
+            shape_and_slices=[""] * len(converted),
+            tensors=list(converted.values()),
+        )
+    except tf.errors.OpError as error:
+        reason = error.message.splitlines()[0]
+        raise OSError(f"{prefix.name} could not be written: {reason}") from error
