@@ -110,7 +110,8 @@ def class_positions(values: Any, labels: Sequence, name: str = "y") -> np.ndarra
     are_names = {isinstance(value, str) for value in values}
     if True not in are_names and all(isinstance(label, str) for label in labels):
         spelled = {str(label).lower() for label in labels}
-        if any(isinstance(x, bool) for x in values) and spelled != {"true", "false"}:
+        are_bools = bool(values) and all(isinstance(x, bool) for x in values)
+        if are_bools and spelled != {"true", "false"}:
             raise AlbertError(
                 f"`{name}` holds booleans, but the classes are {list(labels)}. Pass "
                 "the names of the classes."

@@ -1,7 +1,7 @@
 """Measure what a few labels add to a checkpoint that classifies without any.
 
     python benchmarks/few_labels.py [--assets ../shared] [--data ChnSentiCorp ...]
-        [--sizes 50 500] [--seeds 3] [--name after]
+        [--sizes 50 200 500 all] [--seeds 3] [--name after]
 
 Runs `albert-tf finetune` from the checkpoint with its defaults, with dev examples split
 off the labelled ones as it does, and compares the accuracy on test with that of
@@ -97,7 +97,7 @@ def main():
     default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
     parser.add_argument("--assets", type=pathlib.Path, default=pathlib.Path(default))
     parser.add_argument("--data", nargs="+", choices=DATA)
-    parser.add_argument("--sizes", nargs="+", type=int, default=[50, 500])
+    parser.add_argument("--sizes", nargs="+", default=["50", "500"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--name", default="after", help="name of the columns")
     arguments = parser.parse_args()

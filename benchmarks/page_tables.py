@@ -79,6 +79,7 @@ BASELINES = {
 SIZES = {
     "0": ("no labels", "无标注"),
     "50": ("50 labels", "50 条标注"),
+    "200": ("200 labels", "200 条标注"),
     "500": ("500 labels", "500 条标注"),
     "all": ("all labels", "全部标注"),
 }
@@ -288,6 +289,7 @@ def known_models(results, chinese):
 def accuracy_in_short(results, chinese):
     """Return the table of the README, without columns that nothing was measured for."""
     measured = {x: [scores(results, name, x) for name in SHORT] for x in SIZES}
+    del measured["200"]
     sizes = [size for size, column in measured.items() if any(column)]
     other = "（{:.3f}）" if chinese else " ({:.3f})"
     lines = []
