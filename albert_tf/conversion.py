@@ -58,9 +58,7 @@ def convert_checkpoint(
 
     Example:
     ```python
-    albert_tf.convert_checkpoint(
-        "albert_micro_zh", "converted", "keras"
-    )
+    albert_tf.convert_checkpoint("albert_micro_zh", "converted", "keras")
     ```
     """
     opened = open_checkpoint(source, config=config)

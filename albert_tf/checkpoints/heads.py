@@ -130,15 +130,7 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
             f"{source} has classifier_dropout_prob={dropout!r:.80}. Expected a number "
             "from 0 to 1."
         )
-    labels = _read_labels(config.get("id2label"), source)
-    numbers = config.get("label2id")
-    for i, name in enumerate(labels or ()):
-        number = numbers.get(name, i) if isinstance(numbers, dict) else i
-        if str(number) != str(i):
-            raise CheckpointError(
-                f"{source} names class {i} {name!r} under id2label, but label2id has "
-                f"{number!r} for it. Correct one of them."
-            )
+    labels = _read_labels(config, source)
     arguments = {
         "labels": labels,
         "tags": labels,
@@ -152,7 +144,8 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
     return {field: arguments[field] for field in HEADS[part].fields}
 
 
-def _read_labels(names: Any, source: str) -> list[str] | None:
+def _read_labels(config: dict[str, Any], source: str) -> list[str] | None:
+    names, ids = config.get("id2label"), config.get("label2id")
     if names is None:
         return None
     numbers = [str(i) for i in range(len(names))]
@@ -163,7 +156,15 @@ def _read_labels(names: Any, source: str) -> list[str] | None:
         )
     if names == label_fields(len(names))["id2label"]:
         return None
-    return [names[number] for number in numbers]
+    labels = [names[number] for number in numbers]
+    for number, name in zip(numbers, labels, strict=True):
+        found = ids.get(name, number) if isinstance(ids, dict) else number
+        if str(found) != number:
+            raise CheckpointError(
+                f"{source} names class {number} {name!r} under id2label, but label2id "
+                f"has {found!r} for it. Correct one of them."
+            )
+    return labels
 
 
 def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, Any]:

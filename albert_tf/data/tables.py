@@ -26,8 +26,8 @@ from albert_tf.data.rows import HEAD_LINES, read_rows
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import is_missing
 
-# Files that usually have a header.
-_TABLES = (".csv", ".tsv", ".xlsx")
+# Suffixes of files whose first line is a header more often than an example.
+_USUALLY_WITH_HEADER = (".csv", ".tsv", ".xlsx")
 
 
 class MissingColumnError(AlbertError):
@@ -160,7 +160,7 @@ class Table:
             parts = [f"{role}: column {found[role] + 1}" for role in order]
             parts += [f"not used: column {i + 1}" for i in sorted(unused)]
             # A list of texts needs no header, but a table may have one.
-            if len(cells) > 1 or endings(self.path)[0] in _TABLES:
+            if len(cells) > 1 or endings(self.path)[0] in _USUALLY_WITH_HEADER:
                 message = f"{self.path} has no header. {', '.join(parts)}."
                 warnings.warn(message, stacklevel=3)
         elif "label" in roles and may_have_header(cells[columns["label"]]):

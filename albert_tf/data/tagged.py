@@ -290,7 +290,7 @@ def _read_table(table):
         value = label_value(value)
         with _naming(place):
             given = list((_cluener if isinstance(value, dict) else _spans)(value))
-            # Those with their text are tuples.
+            # A span with its text is a tuple.
             spans = [_located(text, *x) if isinstance(x, tuple) else x for x in given]
         if any(
             isinstance(x, tuple) and x[:3] != y

@@ -83,8 +83,8 @@ def validation_batches(
     if data is None:
         return None
     # Keras takes a list of (x, y), too.
-    is_parts = isinstance(data, tuple) or (
-        isinstance(data, list) and not isinstance(data[0], str)
+    is_parts = isinstance(data, tuple) or bool(
+        isinstance(data, list) and data and not isinstance(data[0], str)
     )
     data = tuple(data) if is_parts else (data,)
     if isinstance(data[0], tf.data.Dataset):
