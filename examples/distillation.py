@@ -8,11 +8,10 @@ weights, learns from the teacher's outputs on all reviews, without labels.
 import pathlib
 import sys
 
-import keras
-import numpy as np
-
 from albert_tf.data import class_names, read_labelled_texts
 from albert_tf.models import AlbertBackbone, AlbertDistiller, AlbertTextClassifier
+import keras
+import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "reviews"

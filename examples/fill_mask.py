@@ -8,12 +8,11 @@ before and after. Also predicts the order of two sentences.
 import pathlib
 import sys
 
+import albert_tf
+from albert_tf.data import read_labelled_texts
 import keras
 import numpy as np
-
-import albert_tf
 import zh
-from albert_tf.data import read_labelled_texts
 
 HERE = pathlib.Path(__file__).parent
 if sys.argv[1:]:

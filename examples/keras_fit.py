@@ -10,11 +10,10 @@ import pathlib
 import sys
 import tempfile
 
-import keras
-import tensorflow as tf
-
 import albert_tf
 from albert_tf.data import read_labelled_texts
+import keras
+import tensorflow as tf
 
 HERE = pathlib.Path(__file__).parent
 MOST = 1000  # reviews, for a quick trial

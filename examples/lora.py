@@ -8,11 +8,10 @@ import os
 import pathlib
 import tempfile
 
-import keras
-import numpy as np
-
 import albert_tf
 from albert_tf.data import read_labelled_texts
+import keras
+import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 files = [HERE / f"reviews/{name}.tsv" for name in ("train", "test")]

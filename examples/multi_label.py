@@ -8,11 +8,10 @@ other clauses to test on.
 import pathlib
 import sys
 
-import keras
-
 import albert_tf
 from albert_tf.data import class_names, read_labelled_texts
 from albert_tf.evaluation import multi_label_scores
+import keras
 
 HERE = pathlib.Path(__file__).parent
 file = sys.argv[1] if sys.argv[1:] else HERE / "data/aspects/reviews.tsv"

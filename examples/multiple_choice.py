@@ -8,11 +8,10 @@ another kind than the right one.
 import pathlib
 import sys
 
-import keras
-import numpy as np
-
 import albert_tf
 from albert_tf.data import read_choices
+import keras
+import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "data/choices"

@@ -28,10 +28,9 @@ def predict(model, texts):
 
 
 def train_and_export(folder):
-    import keras
-
     import albert_tf
     from albert_tf.data import class_names, read_labelled_texts
+    import keras
 
     data = read_labelled_texts(HERE / "data/topics/headlines.tsv")
     keras.utils.set_random_seed(1)

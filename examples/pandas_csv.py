@@ -8,10 +8,9 @@ import csv
 import pathlib
 import sys
 
+import albert_tf
 import keras
 import pandas
-
-import albert_tf
 
 HERE = pathlib.Path(__file__).parent
 if sys.argv[1:]:

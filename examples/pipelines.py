@@ -6,10 +6,9 @@ The first three need no training. The classifier learns from toy data, 144 quest
 
 import pathlib
 
-import keras
-
 import albert_tf
 from albert_tf.data import class_names, read_labelled_texts
+import keras
 
 HERE = pathlib.Path(__file__).parent
 MICRO = HERE / "albert_micro_zh"

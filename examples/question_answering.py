@@ -7,11 +7,10 @@ default is toy data, 363 questions of a few patterns to train on.
 import pathlib
 import sys
 
-import keras
-
 import albert_tf
 from albert_tf.data import read_squad
 from albert_tf.evaluation import cmrc_scores
+import keras
 
 HERE = pathlib.Path(__file__).parent
 folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "data/questions"

@@ -10,13 +10,12 @@ import collections
 import pathlib
 import sys
 
+import albert_tf
+from albert_tf.data import contrastive_pairs, read_labelled_texts
 import keras
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-
-import albert_tf
-from albert_tf.data import contrastive_pairs, read_labelled_texts
 
 HERE = pathlib.Path(__file__).parent
 file = sys.argv[1] if sys.argv[1:] else HERE / "data/intents/questions.tsv"

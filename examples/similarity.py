@@ -8,11 +8,10 @@ people to test on.
 import pathlib
 import sys
 
-import keras
-
 import albert_tf
 from albert_tf.data import read_labelled_texts
 from albert_tf.evaluation import regression_scores
+import keras
 
 HERE = pathlib.Path(__file__).parent
 file = sys.argv[1] if sys.argv[1:] else HERE / "data/scenes/pairs.tsv"

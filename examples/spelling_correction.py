@@ -8,11 +8,10 @@ usually distributed. The default is toy data: 480 sentences of 16 patterns to tr
 import pathlib
 import sys
 
-import keras
-
 import albert_tf
 from albert_tf.data import read_spelling
 from albert_tf.evaluation import spelling_scores
+import keras
 
 HERE = pathlib.Path(__file__).parent
 files = sys.argv[1:3] or [HERE / f"data/spelling/{x}.tsv" for x in ("train", "test")]

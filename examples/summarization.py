@@ -8,13 +8,12 @@ generated articles about twelve events.
 import pathlib
 import sys
 
-import keras
-from sklearn.feature_extraction.text import TfidfVectorizer
-
 import albert_tf
 from albert_tf.data import read_articles
 from albert_tf.evaluation import rouge_scores
 from albert_tf.preprocessing.sentences import split_sentences
+import keras
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 
 def central_sentence(article):

@@ -7,11 +7,10 @@ FOLDER has a train and a dev file in a format of `albert_tf.data.read_tagged_tex
 import pathlib
 import sys
 
-import keras
-
 import albert_tf
 from albert_tf.data import read_tagged_texts
 from albert_tf.evaluation import entity_scores
+import keras
 
 HERE = pathlib.Path(__file__).parent
 folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "data/entities"

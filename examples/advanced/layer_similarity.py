@@ -8,13 +8,12 @@ import argparse
 import pathlib
 import sys
 
-import keras
-import matplotlib.pyplot as plt
-import numpy as np
-
 import albert_tf
 from albert_tf.data import read_labelled_texts
 from albert_tf.models import AlbertBackbone
+import keras
+import matplotlib.pyplot as plt
+import numpy as np
 
 EXAMPLES = pathlib.Path(__file__).parents[1]
 

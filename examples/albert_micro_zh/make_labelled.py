@@ -23,12 +23,11 @@ import sys
 import tempfile
 import zipfile
 
+import albert_tf
+from albert_tf.pretraining import LabelledSet, make_labelled_data
 import numpy as np
 import opencc
 from sklearn.feature_extraction.text import TfidfVectorizer
-
-import albert_tf
-from albert_tf.pretraining import LabelledSet, make_labelled_data
 
 CLASSES, TAGS = "text-classification", "token-classification"
 # The weakest labels, and a mixture with rows of LCQMC, on which the model is measured.

@@ -13,20 +13,19 @@ default), HOST, PORT and WORKERS.
 """
 
 import asyncio
+from collections.abc import Callable
 import contextlib
 import os
 import pathlib
 import socket
 import sys
-from collections.abc import Callable
 from typing import Annotated
-
-import fastapi
-import pydantic
-import uvicorn
 
 import albert_tf_lite
 from albert_tf_lite.cpus import available_cpus
+import fastapi
+import pydantic
+import uvicorn
 
 # Texts per call of the network. More are not faster on a CPU.
 BATCH = 32
