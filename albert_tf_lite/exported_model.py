@@ -54,7 +54,8 @@ def check_network(path: str | os.PathLike, size: int, expected: str | None) -> N
     if digest.hexdigest() != expected:
         raise AlbertError(
             f"{path} is damaged, or another tool has changed it: its checksum is not "
-            "that of its content. Export the model again."
+            "that of its content. Export the model again or, if the change is wanted, "
+            "delete the checksum from its metadata."
         )
 
 

@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from albert_tf.layers.fused_gelu import wide_type
 
-# Tokens. The scores of one example then take more memory than the caches have, and
-# those of a batch more than all else.
+# Tokens. The scores of a batch then take more memory than all else.
 LONG = 160
 _EXAMPLES_AT_ONCE = 2
 
@@ -17,8 +16,8 @@ def attend(
 ) -> tf.Tensor:
     """Return the mean of the values, weighted by the softmax of the scores.
 
-    For long texts the scores are computed by example, and again for the gradient: to
-    write and read those of a batch would take longer.
+    For long texts the scores are computed by example, and again for the gradient, which
+    takes as long and saves the memory of those of a batch.
 
     Args:
         query: a tensor [batch, heads, queries, head_dim], which is scaled.
