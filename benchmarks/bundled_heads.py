@@ -11,13 +11,16 @@ ASSETS is a folder as `benchmarks/classify.py` takes. The results are in
 
 import argparse
 import collections
+from collections.abc import Callable, Iterator
 import os
 import pathlib
-from collections.abc import Callable, Iterator
 from typing import Any
 
+import albert_tf
+from albert_tf.evaluation import entity_scores, regression_scores
 import numpy as np
 import opencc
+
 from harness import write_results
 from pretraining_gain import (
     COSINES,
@@ -32,9 +35,6 @@ from pretraining_gain import (
     shops,
     stsb,
 )
-
-import albert_tf
-from albert_tf.evaluation import entity_scores, regression_scores
 
 # Names of the head for the classes of THUCNews, in the order of class.txt. Share prices
 # are one of two classes of the head, and all of its society is one class here.

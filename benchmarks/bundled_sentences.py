@@ -10,9 +10,9 @@ answer. The results are in `results/bundled_sentences.json`.
 
 import argparse
 
-from harness import console, table_of, write_results
-
 import albert_tf
+
+from harness import console, table_of, write_results
 
 NEAR, FAR = 3.2, 2.0
 SENTENCES = {

@@ -16,9 +16,11 @@ import argparse
 import json
 import pathlib
 
+from albert_tf.models import AlbertEarlyExitClassifier, AlbertTextClassifier
 import keras
 import matplotlib
 import numpy as np
+
 from harness import (
     RESULTS,
     compared,
@@ -29,8 +31,6 @@ from harness import (
     table_of,
     write_results,
 )
-
-from albert_tf.models import AlbertEarlyExitClassifier, AlbertTextClassifier
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402

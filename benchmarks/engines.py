@@ -11,15 +11,15 @@ import importlib.util
 import pathlib
 import tempfile
 
+import albert_tf
 import keras
 import keras_hub
 import numpy as np
 import tensorflow as tf
+import zh
+
 from harness import machine
 from peers import transformers_config
-
-import albert_tf
-import zh
 
 
 class Ours:

@@ -18,18 +18,18 @@ import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import numpy as np
-import tensorflow as tf
-from harness import machine
-from rich.console import Console
-from rich.table import Table
-
 import albert_tf
-import zh
 from albert_tf.data import read_labelled_texts
 from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
 from albert_tf.export.engines import largest_difference
 from albert_tf_lite.cpus import available_cpus
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+import tensorflow as tf
+import zh
+
+from harness import machine
 
 LENGTHS = (32, 128)
 

@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 import numpy as np
+
 from harness import RESULTS, console, table_of, write_results
 from pretraining_gain import chnsenticorp, choose, reviews, shops
 

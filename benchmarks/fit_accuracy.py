@@ -14,10 +14,10 @@ import pathlib
 
 import keras
 import numpy as np
+import zh
+
 from engines import KerasHub, Ours, Transformers, installed
 from harness import console, read_reviews, table_of, write_results
-
-import zh
 
 SHAPE = "small"
 zh.SIZES[SHAPE] = {

@@ -86,9 +86,9 @@ def main():
 
 def run_all(arguments):
     """Run the rows in processes and write the results after each."""
-    from harness import console, shown
-
     from albert_tf.files import write_json
+
+    from harness import console, shown
 
     wanted = arguments.rows or [""]
     names = [name for name in NAMES if any(x in name for x in wanted)]

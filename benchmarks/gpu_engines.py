@@ -9,6 +9,7 @@ import tempfile
 import time
 
 import numpy as np
+
 from paper_tables import ROOT, SIZES
 from peers import transformers_config
 
@@ -90,11 +91,10 @@ def timed(call, rounds):
 
 def run_keras(row, arguments):
     """Return the times of the rounds, the tokens of one and the peak of memory."""
-    import jax
-    import keras
-
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.layers import AttentionBlock
+    import jax
+    import keras
 
     keras.utils.set_random_seed(1)
     keras.config.set_dtype_policy(as_dtype("bfloat16"))
@@ -106,9 +106,8 @@ def run_keras(row, arguments):
 
 
 def _classify(row, arguments):
-    import keras
-
     from albert_tf.backbone import AlbertBackbone
+    import keras
 
     data, tokens = [], 0
     for ids, lengths in batches_of(row, arguments):

@@ -11,37 +11,42 @@ import zipfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import keras
-import keras_hub
-import numpy as np
-from page_tables import shown
-from rich.console import Console
-from rich.table import Table
-
 from albert_tf.data import read_squad
 from albert_tf.files import write_json
 from albert_tf_lite.cpus import available_cpus
+import keras
+import keras_hub
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from page_tables import shown
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 console = Console(highlight=False)
 
 
-def in_turn(jobs, rounds):
+def timed(job):
+    """Run a job; return its wall clock and processor seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    job()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def in_turn(jobs, rounds, timed=timed):
     """Time the jobs in turn; return a list of (wall, processor) seconds per job.
 
     Every round runs each job once, so that other load on the machine affects all jobs
     alike. An uncounted warm-up run comes first. Other processes hardly affect processor
-    time, but it is only comparable between single-threaded jobs.
+    time, but it is only comparable between single-threaded jobs. Jobs that run in
+    another process are timed there: `timed` then only calls them.
     """
     times = {name: [] for name in jobs}
     for job in jobs.values():
-        job()
+        timed(job)
     for number in range(rounds):
         for name, job in jobs.items():
-            wall, cpu = time.perf_counter(), time.process_time()
-            job()
-            spent = (time.perf_counter() - wall, time.process_time() - cpu)
-            times[name].append(spent)
+            times[name].append(timed(job))
         last = ", ".join(f"{name} {times[name][-1][0]:.3g} s" for name in times)
         console.print(f"  round {number + 1}: {last}")
     return times

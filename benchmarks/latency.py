@@ -17,7 +17,10 @@ import statistics
 import tempfile
 import time
 
+import albert_tf
 import tensorflow as tf
+import zh
+
 from engines import (
     KerasHub,
     LiteRTInt8,
@@ -28,9 +31,6 @@ from engines import (
     installed,
 )
 from harness import console, matrix_rate, table_of, write_results
-
-import albert_tf
-import zh
 
 
 def calls(size, vocabulary, text):

@@ -47,8 +47,8 @@ def exported(task, folder):
 
 def classifier(shape):
     """Return a classifier of a shape of BERT, with random weights."""
-    import zh
     from albert_tf import models
+    import zh
 
     layers, width, heads, inner, embedding = shape
     backbone = models.AlbertBackbone(
@@ -69,8 +69,9 @@ def classifier(shape):
 
 def baseline(texts, labels):
     """Return TF-IDF with logistic regression, and its parameters."""
-    from pretraining_gain import REGRESSION, TFIDF
     from sklearn.pipeline import make_pipeline
+
+    from pretraining_gain import REGRESSION, TFIDF
 
     model = make_pipeline(TFIDF, REGRESSION).fit(texts, labels)
     return lambda text: model.predict([text]), int(model[-1].coef_.size)
@@ -85,9 +86,9 @@ def main():
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
-    from harness import console, table_of, write_results
-
     from albert_tf import models
+
+    from harness import console, table_of, write_results
 
     texts, labels = read_reviews()
     # A Chinese character is a token, and two are added.

@@ -448,6 +448,20 @@ def shares(results, chinese):
     return table(names, lines)
 
 
+def training_steps(results, chinese):
+    """Return the relative time and the memory of `fit` without each optimization."""
+    rows = results["training_steps"]["rows"]
+    lines = [
+        (
+            name,
+            *(f"{x:.1f} GB" if "GB" in key else f"{x:.2f}" for key, x in row.items()),
+        )
+        for name, row in rows.items()
+    ]
+    columns = [x.removesuffix(", GB") for x in rows["nothing"]]
+    return table(columns, lines, "without")
+
+
 def pretraining(results, chinese):
     """Return the accuracy of the bundled checkpoint by the tokens read."""
     rows = results["bundled_training"]["rows"]
@@ -562,6 +576,7 @@ TABLES = {
     "pretrain_data": pretrain_data,
     "recipes": recipes,
     "shares": shares,
+    "training_steps": training_steps,
     "pretraining": pretraining,
     "bundled_heads": bundled_heads,
     "continued": continued,

@@ -132,8 +132,6 @@ class Watch:
 
 def pretrain_run(name, arguments):
     """Pretrain a run and write its weights and its results."""
-    import keras
-
     from albert_tf.backbone import AlbertBackbone
     from albert_tf.pretraining import (
         PretrainingRecords,
@@ -142,6 +140,7 @@ def pretrain_run(name, arguments):
         write_weights,
     )
     from albert_tf.training import scheduled_optimizer
+    import keras
 
     run = RUNS[name]
     keras.utils.clear_session()
@@ -253,11 +252,10 @@ def score_run(name, arguments):
 
 def network_of(name, folder, seed):
     """Return the network of a run in float32; a head that it lacks is random."""
-    import keras
-
     from albert_tf.backbone import AlbertBackbone
     from albert_tf.pretraining import build_network, read_weights
     from albert_tf.pretraining.network import backbone_of
+    import keras
 
     keras.utils.set_random_seed(seed)
     classes = 0 if RUNS[name].order == "none" else 2
@@ -293,10 +291,9 @@ def fine_tune_run(name, arguments):
 
 def classifier(name, arguments, classes, seed):
     """Return a classifier that starts from the weights of a run."""
-    import keras
-
     from albert_tf.models import AlbertTextClassifier
     from albert_tf.pretraining.network import backbone_of
+    import keras
 
     backbone = backbone_of(network_of(name, arguments.output, arguments.seed))
     backbone.fine_tuning = FINE_TUNING

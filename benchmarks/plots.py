@@ -9,9 +9,10 @@ import json
 import pathlib
 import statistics
 
-import page_tables
 from matplotlib.figure import Figure
 from PIL import Image
+
+import page_tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Data set in `results/`, and the name of the baseline in `one_core.json`.

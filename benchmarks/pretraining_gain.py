@@ -16,6 +16,7 @@ prints them, and `make figures` draws them. ASSETS is a folder as
 """
 
 import argparse
+from collections.abc import Callable
 import csv
 import dataclasses
 import gzip
@@ -27,8 +28,13 @@ import pathlib
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable
 
+from albert_tf import models
+from albert_tf.checkpoints import open_checkpoint
+from albert_tf.data import read_squad, read_tagged_texts
+from albert_tf.evaluation import cmrc_scores, entity_scores, regression_scores
+from albert_tf.files import BUNDLED, write_json
+from albert_tf.training import fine_tuning_learning_rate
 import keras
 import numpy as np
 from rich.console import Console
@@ -38,13 +44,6 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import MultinomialNB
-
-from albert_tf import models
-from albert_tf.checkpoints import open_checkpoint
-from albert_tf.data import read_squad, read_tagged_texts
-from albert_tf.evaluation import cmrc_scores, entity_scores, regression_scores
-from albert_tf.files import BUNDLED, write_json
-from albert_tf.training import fine_tuning_learning_rate
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
 OUTPUT = pathlib.Path(__file__).parent / "results" / "pretraining_gain.json"

@@ -11,9 +11,12 @@ albert-tf only at the masked ones.
 import argparse
 import importlib.util
 
+import albert_tf
 import keras
 import numpy as np
 import tensorflow as tf
+import zh
+
 from harness import (
     compared,
     console,
@@ -24,9 +27,6 @@ from harness import (
     write_results,
 )
 from peers import transformers_config
-
-import albert_tf
-import zh
 
 MASKED = 0.15
 

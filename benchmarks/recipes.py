@@ -37,10 +37,9 @@ MOST_BATCHES = 16
 
 def measure(size, length, seconds):
     """Return the settings of a recipe, and the seconds and memory of its batches."""
+    import albert_tf
     import keras
     import numpy as np
-
-    import albert_tf
     import zh
 
     keras.utils.set_random_seed(1)

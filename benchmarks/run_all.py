@@ -27,7 +27,7 @@ RUNS = (
     *(
         (
             "classify.py",
-            ("--size", size, "--data", data, "--examples", count, "--rounds", "3"),
+            ("--size", size, "--data", data, "--examples", count, "--rounds", "2"),
             ("--examples", "16", "--rounds", "1"),
         )
         for size, data, count in (

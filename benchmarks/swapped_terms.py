@@ -13,9 +13,9 @@ import argparse
 import itertools
 import statistics
 
-from harness import console, table_of, write_results
-
 import albert_tf
+
+from harness import console, table_of, write_results
 
 # Sentences and terms per group. A third praise, a third complain, the rest do neither.
 GROUPS = {

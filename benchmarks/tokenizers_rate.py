@@ -11,11 +11,11 @@ import importlib.util
 import os
 import pathlib
 
+import albert_tf
 import keras_hub
 import tensorflow as tf
-from harness import compared, console, in_turn, read_pairs, table_of, write_results
 
-import albert_tf
+from harness import compared, console, in_turn, read_pairs, table_of, write_results
 
 
 def in_graph(tokenizer):

@@ -3,21 +3,22 @@
     python benchmarks/training_steps.py [--assets ../shared] [--rounds 3]
 
 In each round, one process trains with all optimizations and one process without each of
-them. `ratio` is the time without it relative to the time with all, the median over the
-rounds, on one line per optimization. The columns are the model and the texts:
-`classify.py` describes them.
+them, every second round in the opposite order. The table has the shortest time without
+an optimization relative to the shortest with all, and the memory that the process had
+needed at most by then. The columns are the model and the texts: `classify.py` describes
+them.
 """
 
 import argparse
 import json
 import os
 import pathlib
-import statistics
+import resource
 import subprocess
 import sys
 import time
 
-ALL = "all"
+ALL = "nothing"
 # Optimizations, and the variables of the environment that switch them off. Code does
 # for those without any: see `switch_off`.
 OFF = {
@@ -32,7 +33,7 @@ OFF = {
 COLUMNS = (
     ("albert_tiny_zh", "lcqmc", 128),
     ("albert_tiny_zh", "long", 16),
-    ("albert_base_zh", "lcqmc", 32),
+    ("albert_base_zh", "lcqmc", 16),
 )
 REPEATS = 2
 
@@ -48,13 +49,13 @@ def switch_off(name):
 
 
 def train(assets, without):
-    """Return the seconds of `fit` per column, the shortest of the repeats."""
+    """Return per column the shortest seconds of `fit`, and the GB of the process."""
     from classify import DATA
     from engines import Ours
 
     switch_off(without)
     vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")
-    seconds = []
+    found = []
     for size, data, count in COLUMNS:
         read, sequence_length = DATA[data]
         x, y = read(assets, count)
@@ -65,8 +66,10 @@ def train(assets, without):
             start = time.perf_counter()
             engine.fit(x, y, 32)
             times.append(time.perf_counter() - start)
-        seconds.append(min(times))
-    return seconds
+        # In kilobytes on Linux.
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        found.append((min(times), peak))
+    return found
 
 
 def main():
@@ -80,40 +83,39 @@ def main():
         found = train(pathlib.Path(arguments.assets), arguments.without)
         print(json.dumps(found))
         return
-    names = [f"{size} {data}" for size, data, _ in COLUMNS]
-    rounds = []
+    names = [f"{size}, {count} {data}" for size, data, count in COLUMNS]
+    found = {name: [] for name in OFF}
     for number in range(arguments.rounds):
         command = [sys.executable, __file__, "--assets", arguments.assets]
-        rounds.append({})
-        for name, switches in OFF.items():
-            environment = {**os.environ, **switches}
+        for name in list(OFF) if number % 2 == 0 else reversed(OFF):
             printed = subprocess.run(
                 [*command, "--without", name],
-                env=environment,
+                env={**os.environ, **OFF[name]},
                 check=True,
                 capture_output=True,
                 text=True,
             ).stdout
-            rounds[-1][name] = json.loads(printed.splitlines()[-1])
-            print(f"round {number + 1}, {name}: {rounds[-1][name]}", flush=True)
-    rows = {
+            found[name].append(json.loads(printed.splitlines()[-1]))
+            print(f"round {number + 1}, {name}: {found[name][-1]}", flush=True)
+    # The least seconds and gigabytes by column.
+    least = {
         name: {
-            column: statistics.median(
-                found[name][i] / found[ALL][i] for found in rounds
-            )
-            for i, column in enumerate(names)
+            column: [min(values) for values in zip(*runs, strict=True)]
+            for column, runs in zip(names, zip(*rounds, strict=True), strict=True)
         }
-        for name in OFF
-        if name != ALL
+        for name, rounds in found.items()
     }
-    fastest = [min(found[ALL][i] for found in rounds) for i in range(len(names))]
+    rows = {
+        name: {column: row[column][0] / least[ALL][column][0] for column in names}
+        | {f"{column}, GB": row[column][1] for column in names}
+        for name, row in least.items()
+    }
 
     from harness import console, table_of, write_results
 
-    console.print(table_of(rows, names))
-    values = {"texts": {x: y for x, (*_, y) in zip(names, COLUMNS, strict=True)}}
-    values |= {"seconds": dict(zip(names, fastest, strict=True)), "rows": rows}
-    write_results("training_steps", values)
+    console.print(table_of(rows, rows[ALL]))
+    seconds = {column: least[ALL][column][0] for column in names}
+    write_results("training_steps", {"seconds": seconds, "rows": rows})
 
 
 if __name__ == "__main__":
