@@ -82,17 +82,13 @@ def _lengths(engine, x):
     return engine.model.preprocessor.pack_texts(x).lengths.numpy()
 
 
-def _predict(engine, x, y, batch_size):
-    return _timed(lambda: engine.predict(x, batch_size))
-
-
-def _fit(engine, x, y, batch_size):
-    return _timed(lambda: engine.fit(x, y, batch_size))
-
-
-def _timed(job):
-    """Time a job twice, and return the shorter: other engines left the caches cold."""
-    return min(timed(job), timed(job))
+def _seconds(engine, job, x, y, batch_size):
+    """Return the shorter of two runs in a row: others leave the caches cold."""
+    runs = {
+        "predict": lambda: engine.predict(x, batch_size),
+        "fit": lambda: engine.fit(x, y, batch_size),
+    }
+    return min(timed(runs[job]), timed(runs[job]))
 
 
 def main():
@@ -120,13 +116,13 @@ def main():
         f"{arguments.data}, {len(y):,} examples of {lengths.mean():.1f} tokens, "
         f"{arguments.size}, batch {arguments.batch_size}"
     )
-    inputs = x, y, arguments.batch_size
     results = {}
     for job in arguments.jobs:
-        function = {"predict": _predict, "fit": _fit}[job]
-        names = [engine.name for engine in engines if getattr(engine, job, None)]
+        inputs = _seconds, job, x, y, arguments.batch_size
         calls = {
-            x: functools.partial(workers[x].call, function, *inputs) for x in names
+            engine.name: functools.partial(workers[engine.name].call, *inputs)
+            for engine in engines
+            if getattr(engine, job, None)
         }
         before = matrix_rate()
         times = in_turn(calls, arguments.rounds, timed=lambda call: call())

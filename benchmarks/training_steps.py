@@ -10,13 +10,13 @@ them.
 """
 
 import argparse
+import functools
 import json
 import os
 import pathlib
 import resource
 import subprocess
 import sys
-import time
 
 ALL = "nothing"
 # Optimizations, and the variables of the environment that switch them off. Code does
@@ -52,6 +52,7 @@ def train(assets, without):
     """Return per column the shortest seconds of `fit`, and the GB of the process."""
     from classify import DATA
     from engines import Ours
+    from harness import timed
 
     switch_off(without)
     vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")
@@ -60,15 +61,12 @@ def train(assets, without):
         read, sequence_length = DATA[data]
         x, y = read(assets, count)
         engine = Ours(size, vocabulary, sequence_length)
-        engine.fit(x, y, 32)
-        times = []
-        for _ in range(REPEATS):
-            start = time.perf_counter()
-            engine.fit(x, y, 32)
-            times.append(time.perf_counter() - start)
+        fit = functools.partial(engine.fit, x, y, 32)
+        fit()
+        seconds = min(timed(fit)[0] for _ in range(REPEATS))
         # In kilobytes on Linux.
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        found.append((min(times), peak))
+        found.append((seconds, peak))
     return found
 
 
