@@ -15,24 +15,30 @@ the same for both engines. `pretrain` is the function that `albert-tf pretrain` 
 JAX, with its batches, masks and 25 steps per call, on sequences of 512 tokens.
 transformers has its masks before, and scores the vocabulary at every position.
 
-Each row runs in its own process, so that one that fails costs no other. `tokens/s` does
+Each row runs in its own process, so that one that fails costs no other. The processes
+of a job start and compile at once, and then measure one after another. `tokens/s` does
 not count padding. `share` is the part of the GPU's peak that the matrix products of the
 model reach, those of padding and of positions without a mask not counted. What the
-first round takes longer, mostly to compile, is in `compile_seconds` only. Engines
-besides `albert-tf`: `fused` with `AttentionBlock.fuses_on_jax`, `lamb` with the default
-optimizer of `albert-tf pretrain`; the others train with AdamW.
+first round takes longer, mostly to compile beside others, is only in
+`compile_seconds`. Engines besides `albert-tf`: `fused` with
+`AttentionBlock.fuses_on_jax`, `lamb` with the default optimizer of
+`albert-tf pretrain`; the others train with AdamW.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
 import functools
 import importlib.metadata
 import json
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 import gpu_engines
@@ -44,22 +50,25 @@ os.environ["KERAS_BACKEND"] = "jax"
 
 # TFLOP/s of dense matrix products in bfloat16, of the SXM cards.
 PEAKS = {"H100": 989.0, "H200": 989.0}
-# Job, size, length and engine. The last rows are left out when the time is over.
-ROWS = (
-    *(("pretrain", BASE, "512", engine) for engine in (THEIRS, OURS, FUSED)),
-    *(("pretrain", MICRO, "512", engine) for engine in (THEIRS, OURS)),
-    *(
-        (job, size, length, engine)
-        for size in (BASE, TINY)
-        for job in ("fit", "predict")
-        for length in ("512", "lcqmc")
-        for engine in (THEIRS, OURS)
-    ),
-    *((job, BASE, "512", FUSED) for job in ("fit", "predict")),
-    ("pretrain", MICRO, "512", FUSED),
-    ("pretrain", BASE, "512", LAMB),
+LENGTHS = [(size, length) for size in (BASE, TINY) for length in ("512", "lcqmc")]
+# Rows (job, size, length and engine) that compile at once, as the memory of an H200
+# allows. The last are left out when the time is over.
+WAVES = (
+    [("pretrain", BASE, "512", engine) for engine in (THEIRS, OURS, FUSED)],
+    [
+        *(("fit", *row, engine) for row in LENGTHS for engine in (THEIRS, OURS)),
+        ("fit", BASE, "512", FUSED),
+    ],
+    [
+        *(("predict", *row, engine) for row in LENGTHS for engine in (THEIRS, OURS)),
+        ("predict", BASE, "512", FUSED),
+    ],
+    [
+        *(("pretrain", MICRO, "512", engine) for engine in (THEIRS, OURS, FUSED)),
+        ("pretrain", BASE, "512", LAMB),
+    ],
 )
-NAMES = {" ".join(row): row for row in ROWS}
+NAMES = {" ".join(row): row for wave in WAVES for row in wave}
 COLUMNS = ("tokens/s", "ratio", "share", "gigabytes", "compile_seconds", "error")
 
 
@@ -74,12 +83,12 @@ def main():
     parser.add_argument("--row-seconds", type=float, default=120.0, help="limit of one")
     parser.add_argument("--peak-tflops", type=float, help="default: by the GPU's name")
     parser.add_argument("--quick", action="store_true", help="tiny sizes on a CPU")
-    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.batches, arguments.rounds, arguments.row_seconds = 2, 1, 480.0
     if arguments.child:
-        run_rows(arguments.child, arguments)
+        run_row(arguments.child, arguments)
     else:
         run_all(arguments)
 
@@ -90,18 +99,14 @@ def run_all(arguments):
 
     from harness import console, shown
 
-    wanted = arguments.rows or [""]
-    names = [name for name in NAMES if any(x in name for x in wanted)]
     gpu = describe_gpu()
     peak = arguments.peak_tflops or next(
         (peak for name, peak in PEAKS.items() if name in (gpu or "")), None
     )
-    groups = [[name] for name in names]
+    # Each process of JAX would take three quarters of the GPU's memory.
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     if arguments.quick:
-        # A process per library, because imports and compiling take most of the time.
         os.environ |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "OMP_NUM_THREADS": "1"}
-        theirs = [name for name in names if name.endswith(THEIRS)]
-        groups = [[x for x in names if x not in theirs], theirs]
     results = {
         "gpu": gpu,
         "peak_tflops": peak,
@@ -111,11 +116,10 @@ def run_all(arguments):
         "rows": {},
     }
     end = time.monotonic() + 60 * arguments.minutes
-    run = functools.partial(run_process, arguments=arguments, end=end)
-    threads = concurrent.futures.ThreadPoolExecutor(
-        len(groups) if arguments.quick else 1
-    )
-    for found in threads.map(run, filter(None, groups)):
+    for wave in WAVES:
+        names = [" ".join(row) for row in wave]
+        names = [x for x in names if any(y in x for y in arguments.rows or [""])]
+        found = run_wave(names, arguments, end)
         results["rows"] |= found
         add_rates(results["rows"], peak, arguments)
         write_json(arguments.output, results)
@@ -126,51 +130,73 @@ def run_all(arguments):
     console.print(f"Results written to {arguments.output}")
 
 
-def run_process(names, arguments, end):
-    """Return the results of rows that run in a process of their own."""
-    limit = min(arguments.row_seconds, end - time.monotonic())
-    if limit < 10:
-        return {x: {"error": "Not run: the minutes were over."} for x in names}
+def run_wave(names, arguments, end):
+    """Return the results of rows that compile at once and measure in turn."""
+    if not names:
+        return {}
+    compiled, turn = threading.Barrier(len(names)), threading.Lock()
+    run = functools.partial(
+        run_process, arguments=arguments, end=end, compiled=compiled, turn=turn
+    )
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
+        return dict(zip(names, threads.map(run, names), strict=True))
+
+
+def run_process(name, arguments, end, compiled, turn):
+    """Return the results of a row that runs in a process of its own."""
     options = ["--batches", arguments.batches, "--rounds", arguments.rounds]
     options += ["--quick"] * arguments.quick
-    command = [sys.executable, __file__, *options, "--child", *names]
+    command = [sys.executable, __file__, *map(str, options), "--child", name]
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
+        subprocess.Popen(command, stderr=errors, **streams) as child,
+    ):
+        # `row_seconds` to compile, and as many to measure.
+        with killed_after(child, arguments.row_seconds, end):
+            output = child.stdout.readline()
+        compiled.wait()
+        if output == gpu_engines.READY:
+            with turn, killed_after(child, arguments.row_seconds, end):
+                output, _ = child.communicate("\n")
+        if output.startswith("{"):
+            return json.loads(output)
+        child.kill()
+        if child.wait() == -signal.SIGKILL:
+            return {"error": "It took too long."}
+        errors.seek(0)
+        return {"error": ([*errors] or [f"Exit code {child.returncode}."])[-1].strip()}
+
+
+@contextlib.contextmanager
+def killed_after(child, seconds, end):
+    """Kill a process after some seconds, and at the time `end`."""
+    timer = threading.Timer(max(0, min(seconds, end - time.monotonic())), child.kill)
+    timer.start()
+    yield
+    timer.cancel()
+
+
+def run_row(name, arguments):
+    """Run a row in this process, and print its results as JSON."""
+    is_torch = NAMES[name][-1] == THEIRS
+    run = gpu_engines.run_transformers if is_torch else gpu_engines.run_keras
     try:
-        done = subprocess.run(
-            [*map(str, command)], capture_output=True, text=True, timeout=limit
-        )
-        output = done.stdout
-        lines = done.stderr.strip().splitlines() or [f"Exit code {done.returncode}."]
-        error = lines[-1]
-    except subprocess.TimeoutExpired as expired:
-        # Bytes, whatever `text` is.
-        output = (expired.stdout or b"").decode()
-        error = f"Longer than {limit:.0f} seconds."
-    found = [json.loads(x) for x in output.splitlines() if x.startswith('{"row"')]
-    rows = {row.pop("row"): row for row in found}
-    return {name: rows.get(name, {"error": error}) for name in names}
-
-
-def run_rows(names, arguments):
-    """Run rows in this process, and print each as a line of JSON."""
-    for name in names:
-        row = NAMES[name]
-        is_torch = row[-1] == THEIRS
-        run = gpu_engines.run_transformers if is_torch else gpu_engines.run_keras
-        try:
-            (first, *times), tokens, memory = run(row, arguments)
-            seconds = statistics.median(times)
-            found = {
-                "seconds": seconds,
-                "all_seconds": times,
-                "compile_seconds": first - seconds,
-                "tokens": tokens,
-                "tokens/s": tokens / seconds,
-                "gigabytes": memory and memory / 1e9,
-            }
-        except Exception as error:
-            text = str(error).strip() or "no message"
-            found = {"error": f"{type(error).__name__}: {text.splitlines()[0]}"}
-        print(json.dumps({"row": name, **found}), flush=True)
+        with contextlib.redirect_stdout(sys.stderr):
+            (first, *times), tokens, memory = run(NAMES[name], arguments)
+        seconds = statistics.median(times)
+        found = {
+            "seconds": seconds,
+            "all_seconds": times,
+            "compile_seconds": first - seconds,
+            "tokens": tokens,
+            "tokens/s": tokens / seconds,
+            "gigabytes": memory and memory / 1e9,
+        }
+    except Exception as error:
+        text = str(error).strip() or "no message"
+        found = {"error": f"{type(error).__name__}: {text.splitlines()[0]}"}
+    print(json.dumps(found), flush=True)
 
 
 def add_rates(rows, peak, arguments):

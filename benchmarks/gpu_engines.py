@@ -5,6 +5,7 @@ Imports only what an engine needs, because each runs in its own process.
 
 import json
 import pathlib
+import sys
 import tempfile
 import time
 
@@ -13,7 +14,7 @@ import numpy as np
 from paper_tables import ROOT, SIZES
 from peers import transformers_config
 
-BATCH_TOKENS = {"fit": 16_384, "predict": 65_536, "pretrain": 65_536}
+BATCH_TOKENS = {"fit": 16_384, "predict": 65_536, "pretrain": 32_768}
 # Mean and deviation of the logarithm of the tokens of LCQMC's pairs (dev.tsv).
 LCQMC = (3.3, 0.24)
 LCQMC_WIDTHS = (32, 64)
@@ -76,14 +77,34 @@ def steps_per_call(arguments):
     return 2 if arguments.quick else STEPS_PER_CALL
 
 
+READY = "ready\n"
+
+
+class Watch:
+    """Seconds of the rounds, between which nothing else is done.
+
+    After the first, in which the engines compile, it waits until `gpu.py` answers.
+    """
+
+    def __init__(self):
+        self.seconds = []
+        self.start = time.perf_counter()
+
+    def __call__(self, *_):
+        self.seconds.append(time.perf_counter() - self.start)
+        if len(self.seconds) == 1:
+            print(READY, end="", file=sys.__stdout__, flush=True)
+            sys.stdin.readline()
+        self.start = time.perf_counter()
+
+
 def timed(call, rounds):
     """Return the seconds of the first call, and of each of the rounds after it."""
-    times = []
+    watch = Watch()
     for _ in range(1 + rounds):
-        start = time.perf_counter()
         call()
-        times.append(time.perf_counter() - start)
-    return times
+        watch()
+    return watch.seconds
 
 
 # === Keras ===
@@ -149,7 +170,7 @@ def _pretrain(row, arguments):
         network = build_network(AlbertBackbone(**sizes), records.order_classes)
         optimizer = "lamb" if row[-1] == LAMB else "adamw"
         network.compile(scheduled_optimizer(optimizer, RATE))
-        times = [time.perf_counter()]
+        watch = Watch()
         pretrain(
             network,
             records,
@@ -161,11 +182,11 @@ def _pretrain(row, arguments):
             learning_rate=RATE,
             steps_per_call=per_call,
             # Called after the loss of each call was read.
-            progress=lambda done, steps: times.append(time.perf_counter()),
+            progress=watch,
             verbose=0,
         )
     # All sequences are full.
-    return np.diff(times).tolist(), per_call * tokens
+    return watch.seconds, per_call * tokens
 
 
 def write_records(folder, vocabulary_size, count, length):
