@@ -448,9 +448,9 @@ def shares(results, chinese):
     return table(names, lines)
 
 
-def training_steps(results, chinese):
+def optimizations(results, chinese):
     """Return the relative time and the memory of `fit` without each optimization."""
-    rows = results["training_steps"]["rows"]
+    rows = results["optimizations"]["rows"]
     lines = [
         (
             name,
@@ -576,7 +576,7 @@ TABLES = {
     "pretrain_data": pretrain_data,
     "recipes": recipes,
     "shares": shares,
-    "training_steps": training_steps,
+    "optimizations": optimizations,
     "pretraining": pretraining,
     "bundled_heads": bundled_heads,
     "continued": continued,

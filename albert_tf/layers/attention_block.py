@@ -3,7 +3,14 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import AlbertLayer, Shape, Tensor, dense, layer_norm
+from albert_tf.layers.common import (
+    AlbertLayer,
+    Shape,
+    Tensor,
+    computes_on_tensorflow_cpu,
+    dense,
+    layer_norm,
+)
 from albert_tf_lite.errors import AlbertError
 
 # Added to the score of a masked key, as in the original code. Not minus infinity, so
@@ -143,9 +150,7 @@ class AttentionBlock(AlbertLayer):
         """Return whether the scores of all examples are computed at once, and kept."""
         if not training or are_returned or self.attention_dropout.rate:
             return True
-        if keras.backend.backend() != "tensorflow":
-            return True
-        return any(x.startswith("gpu") for x in keras.distribution.list_devices())
+        return not computes_on_tensorflow_cpu()
 
 
 def _fused_attention(query, key, value, blocked):

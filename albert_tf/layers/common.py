@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import keras
+from keras import ops
 
 from albert_tf_lite.errors import AlbertError
 
@@ -82,11 +83,31 @@ def dense(units: int, **kwargs: Any) -> keras.layers.Dense:
     return Dense(units, **kwargs)
 
 
+class LayerNormalization(keras.layers.LayerNormalization):
+    """LayerNormalization that is one operation in graphs for a CPU, in inference."""
+
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        # Only in graphs for any length does TensorFlow fuse operations; LiteRT, whose
+        # graphs are of fixed lengths, lacks those of the fused form.
+        any_length = None in inputs.shape and self.compute_dtype != "float64"
+        if training or not (any_length and computes_on_tensorflow_cpu()):
+            return super().call(inputs)
+        from albert_tf.layers.fused_layer_norm import fused_layer_norm
+
+        weights = (ops.cast(x, inputs.dtype) for x in (self.gamma, self.beta))
+        return fused_layer_norm(inputs, *weights, self.epsilon)
+
+
 def layer_norm(**kwargs: Any) -> keras.layers.LayerNormalization:
     """Create a LayerNormalization with ALBERT's epsilon."""
-    return keras.layers.LayerNormalization(
-        epsilon=LAYER_NORM_EPSILON, name="layer_norm", **kwargs
-    )
+    return LayerNormalization(epsilon=LAYER_NORM_EPSILON, name="layer_norm", **kwargs)
+
+
+def computes_on_tensorflow_cpu() -> bool:
+    """Return whether TensorFlow is the backend and has no GPU."""
+    if keras.backend.backend() != "tensorflow":
+        return False
+    return not any(x.startswith("gpu") for x in keras.distribution.list_devices())
 
 
 def argument_names(cls: type, base: type, *others: str) -> list[str]:

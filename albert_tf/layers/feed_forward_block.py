@@ -82,4 +82,7 @@ class FeedForwardBlock(AlbertLayer):
             from albert_tf.layers.fused_gelu import fused_gelu
 
             return fused_gelu(x)
-        return self.activation(x)
+        # TensorFlow fuses GELU with the product only if the name of its input sorts
+        # before its own.
+        with keras.name_scope("then_activation"):
+            return self.activation(x)

@@ -86,7 +86,9 @@ def test_fill_returns_the_likeliest_tokens_in_order(model):
     answers = model.fill("很好[MASK]吃", top_k=4)
     best = np.argsort(-expected)[:4]
     assert [answer["token"] for answer in answers] == best.tolist()
-    assert [answer["score"] for answer in answers] == pytest.approx(expected[best])
+    scores = [answer["score"] for answer in answers]
+    # In graphs, some operations are fused.
+    assert scores == pytest.approx(expected[best], rel=1e-5)
     for answer in answers:
         assert answer["token_str"] == VOCABULARY[answer["token"]]
         filled = answer["token_str"].removeprefix("##")
@@ -96,7 +98,7 @@ def test_fill_returns_the_likeliest_tokens_in_order(model):
     answers = model.fill("很好[MASK]吃", targets=["差", "好", "差", "##a"], top_k=9)
     got = {answer["token_str"]: answer["score"] for answer in answers}
     wanted = {x: expected[VOCABULARY.index(x)] for x in ("好", "差", "##a")}
-    assert got == pytest.approx(wanted)
+    assert got == pytest.approx(wanted, rel=1e-5)
     assert list(got.values()) == sorted(got.values(), reverse=True)
 
 

@@ -1,12 +1,11 @@
-"""Measure how much each optimization adds to the speed of training.
+"""Measure how much each optimization adds to the speed of `predict` and `fit`.
 
-    python benchmarks/training_steps.py [--assets ../shared] [--rounds 3]
+    python benchmarks/optimizations.py [--assets ../shared] [--rounds 3]
 
-In each round, one process trains with all optimizations and one process without each of
+In each round, one process works with all optimizations and one process without each of
 them, every second round in the opposite order. The table has the shortest time without
-an optimization relative to the shortest with all, and the memory that the process had
-needed at most by then. The columns are the model and the texts: `classify.py` describes
-them.
+an optimization relative to the shortest with all, and for `fit` the memory that the
+process had needed at most by then. `classify.py` describes the texts.
 """
 
 import argparse
@@ -24,46 +23,77 @@ ALL = "nothing"
 OFF = {
     ALL: {},
     "oneDNN": {"TF_ENABLE_ONEDNN_OPTS": "0"},
+    "LayerNorm in one operation": {},
+    "GELU with its product": {},
     # Any option of glibc does. This one is its default.
     "memory kept in the process": {"MALLOC_PERTURB_": "0"},
     "GELU compiled by XLA": {},
     "attention by example": {},
 }
-# Size, data and number of texts.
+# Job, size, data, number of texts and precision; the last only where a processor has
+# units for it.
 COLUMNS = (
-    ("albert_tiny_zh", "lcqmc", 128),
-    ("albert_tiny_zh", "long", 16),
-    ("albert_base_zh", "lcqmc", 16),
+    ("predict", "tiny", "lcqmc", 256, "float32"),
+    ("predict", "base", "lcqmc", 24, "float32"),
+    ("fit", "tiny", "lcqmc", 128, "float32"),
+    ("fit", "tiny", "long", 16, "float32"),
+    ("fit", "base", "lcqmc", 16, "float32"),
+    ("predict", "tiny", "lcqmc", 256, "bfloat16"),
+    ("fit", "tiny", "lcqmc", 128, "bfloat16"),
 )
 REPEATS = 2
 
 
+def columns():
+    """Return the columns that this processor can measure, by title."""
+    from albert_tf.backbone.precision import as_dtype
+
+    measured = ["float32"]
+    if as_dtype("auto") == as_dtype("bfloat16"):
+        measured.append("bfloat16")
+    return {
+        "{0}, {1}, {3} {2}, {4}".format(*column): column
+        for column in COLUMNS
+        if column[-1] in measured
+    }
+
+
 def switch_off(name):
     """Replace an optimization in this process."""
-    from albert_tf.layers import attend, common, fused_gelu
+    from albert_tf.layers import FeedForwardBlock, attend, common, fused_gelu
+    import keras
 
+    if name == "LayerNorm in one operation":
+        common.LayerNormalization.call = keras.layers.LayerNormalization.call
+    if name == "GELU with its product":
+        activate = FeedForwardBlock._activate
+        FeedForwardBlock._activate = lambda block, x, training: (
+            activate(block, x, training) if training else block.activation(x)
+        )
     if name == "GELU compiled by XLA":
         fused_gelu.fused_gelu = common.gelu_approximate
     if name == "attention by example":
         attend.LONG = 1 << 30
 
 
-def train(assets, without):
-    """Return per column the shortest seconds of `fit`, and the GB of the process."""
+def measure(assets, without):
+    """Return per column the shortest seconds, and the GB of the process."""
     from classify import DATA
-    from engines import Ours
+    from engines import BFloat16, Ours
     from harness import timed
 
     switch_off(without)
     vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")
     found = []
-    for size, data, count in COLUMNS:
+    for job, size, data, count, precision in columns().values():
         read, sequence_length = DATA[data]
         x, y = read(assets, count)
-        engine = Ours(size, vocabulary, sequence_length)
-        fit = functools.partial(engine.fit, x, y, 32)
-        fit()
-        seconds = min(timed(fit)[0] for _ in range(REPEATS))
+        engine_cls = {"float32": Ours, "bfloat16": BFloat16}[precision]
+        engine = engine_cls(f"albert_{size}_zh", vocabulary, sequence_length)
+        given = (x, y) if job == "fit" else (x,)
+        run = functools.partial(getattr(engine, job), *given, batch_size=32)
+        run()
+        seconds = min(timed(run)[0] for _ in range(REPEATS))
         # In kilobytes on Linux.
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         found.append((seconds, peak))
@@ -78,10 +108,10 @@ def main():
     parser.add_argument("--without", choices=OFF, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.without:
-        found = train(pathlib.Path(arguments.assets), arguments.without)
+        found = measure(pathlib.Path(arguments.assets), arguments.without)
         print(json.dumps(found))
         return
-    names = [f"{size}, {count} {data}" for size, data, count in COLUMNS]
+    names = list(columns())
     found = {name: [] for name in OFF}
     for number in range(arguments.rounds):
         command = [sys.executable, __file__, "--assets", arguments.assets]
@@ -105,7 +135,7 @@ def main():
     }
     rows = {
         name: {column: row[column][0] / least[ALL][column][0] for column in names}
-        | {f"{column}, GB": row[column][1] for column in names}
+        | {f"{x}, GB": row[x][1] for x in names if "fit" in x and "float32" in x}
         for name, row in least.items()
     }
 
@@ -113,7 +143,7 @@ def main():
 
     console.print(table_of(rows, rows[ALL]))
     seconds = {column: least[ALL][column][0] for column in names}
-    write_results("training_steps", {"seconds": seconds, "rows": rows})
+    write_results("optimizations", {"seconds": seconds, "rows": rows})
 
 
 if __name__ == "__main__":
