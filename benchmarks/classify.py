@@ -1,14 +1,15 @@
 """Compare inference and training speed with other libraries on the same texts.
 
     python benchmarks/classify.py [--assets ../shared] [--size albert_tiny_zh]
-        [--data lcqmc] [--examples 1024] [--rounds 5]
+        [--data lcqmc] [--examples 1024] [--rounds 5] [--avx2]
 
 ASSETS is a folder with data/lcqmc/dev.tsv, data/chnsenticorp_clean.zip,
 data/cmrc2018/cmrc2018_dev.json and released/vocab/vocab_zh_21128.txt. All engines
 (see `engines.py`) run in turn, with the same model size, random weights, vocabulary,
 batch size and texts. Each has its own process, so that none uses memory or threads that
 another left behind. A warm-up run of each engine, which traces and compiles, is not
-counted.
+counted. `--avx2` compares what a processor with AVX2 alone would run: Keras and
+transformers in float32.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import pathlib
 import numpy as np
 import zh
 
-from engines import Ours, installed
+from engines import Ours, SortedTransformers, Transformers, installed
 from harness import (
     compared,
     console,
@@ -54,6 +55,13 @@ DATA = {
         ),
         512,
     ),
+}
+# Variables that keep oneDNN, XLA and PyTorch from newer instructions.
+AVX2 = {
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
 }
 
 
@@ -101,23 +109,36 @@ def main():
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", nargs="+", default=["predict", "fit"])
+    parser.add_argument("--avx2", action="store_true", help="no newer instructions")
     arguments = parser.parse_args()
     assets = pathlib.Path(arguments.assets)
     read, sequence_length = DATA[arguments.data]
     x, y = read(assets, arguments.examples)
     vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")
     engines = installed()
+    if arguments.avx2:
+        # Before the processes start, which inherit it.
+        os.environ |= AVX2
+        obey = (Ours, Transformers, SortedTransformers)
+        engines = [engine for engine in engines if engine in obey]
     workers = {
         engine.name: Worker(engine, arguments.size, vocabulary, sequence_length)
         for engine in engines
     }
+    # They start at once, while nothing is measured.
+    for started in [worker.process.submit(int) for worker in workers.values()]:
+        started.result()
     lengths = workers[Ours.name].call(_lengths, x)
     console.print(
         f"{arguments.data}, {len(y):,} examples of {lengths.mean():.1f} tokens, "
         f"{arguments.size}, batch {arguments.batch_size}"
     )
     results = {}
-    for job in arguments.jobs:
+    for number, job in enumerate(arguments.jobs):
+        for engine in engines:
+            # Free the memory of those that are done.
+            if not any(getattr(engine, x, None) for x in arguments.jobs[number:]):
+                workers[engine.name].process.shutdown()
         inputs = _seconds, job, x, y, arguments.batch_size
         calls = {
             engine.name: functools.partial(workers[engine.name].call, *inputs)
@@ -126,7 +147,7 @@ def main():
         }
         before = matrix_rate()
         times = in_turn(calls, arguments.rounds, timed=lambda call: call())
-        rows = compared(times, to="KerasHub")
+        rows = compared(times, to="transformers" if arguments.avx2 else "KerasHub")
         rate = float(np.mean([before, matrix_rate()]))
         work = sum(forward_gflop(zh.SIZES[arguments.size], n, n) for n in lengths)
         # Backward is twice forward.
@@ -140,7 +161,7 @@ def main():
         results[job] = {"matrix_gflops": rate, "rows": rows}
     settings = {name: x for name, x in vars(arguments).items() if name != "assets"}
     settings["mean_tokens"] = float(lengths.mean())
-    name = f"classify_{arguments.data}_{arguments.size}"
+    name = f"classify_{arguments.data}_{arguments.size}" + "_avx2" * arguments.avx2
     write_results(name, {"settings": settings, "jobs": results})
 
 

@@ -24,14 +24,22 @@ CLASSIFIED = {
 }
 ENGINES = {
     "albert-tf": ("albert-tf, Keras", "albert-tf，Keras"),
-    "ONNX Runtime float32": ("albert-tf, ONNX Runtime", "albert-tf，ONNX Runtime"),
-    "ONNX Runtime int8": ("the same, int8", "同左，int8"),
+    "albert-tf, bfloat16": ("the same, bfloat16", "同左，bfloat16"),
+    "ONNX Runtime float32": ("ONNX Runtime", "ONNX Runtime"),
+    "ONNX Runtime int8": ("ONNX Runtime, int8", "ONNX Runtime，int8"),
     "LiteRT int8": ("LiteRT, int8", "LiteRT，int8"),
     "transformers": ("transformers", "transformers"),
     "transformers, sorted": ("transformers, sorted", "transformers，排序"),
+    "transformers, bfloat16": ("the same, bfloat16", "同左，bfloat16"),
     "KerasHub, padded to the longest": ("KerasHub, trimmed", "KerasHub，裁剪"),
 }
-TRAINED = ("albert-tf", "transformers", "KerasHub, padded to the longest")
+TRAINED = (
+    "albert-tf",
+    "albert-tf, bfloat16",
+    "transformers",
+    "transformers, bfloat16",
+    "KerasHub, padded to the longest",
+)
 PREDICT, ON_BATCH = "albert-tf predict", "KerasHub predict_on_batch"
 LATENCY = {
     "SavedModel": "SavedModel",
@@ -101,7 +109,8 @@ def table(columns, rows, first=""):
 def speed_of(results, chinese, job, titles):
     """Return the speed relative to KerasHub by data and engine.
 
-    That of transformers is in bold where it is faster than `fit` or `predict` of Keras.
+    That of transformers is in bold where it is faster than `fit` or `predict` of Keras
+    in the same precision.
     """
     lines = []
     for file, texts in CLASSIFIED.items():
@@ -114,7 +123,8 @@ def speed_of(results, chinese, job, titles):
 def _speed(rows, engine):
     row = rows[engine]
     text = f"{row['ratio']:.1f}"
-    if engine.startswith("transformers") and row["ratio"] > rows["albert-tf"]["ratio"]:
+    ours = "albert-tf, bfloat16" if "bfloat16" in engine else "albert-tf"
+    if engine.startswith("transformers") and row["ratio"] > rows[ours]["ratio"]:
         text = f"**{text}**"
     return f"{text} ({row['smallest']:.1f}, {row['largest']:.1f})"
 
@@ -126,6 +136,24 @@ def predict(results, chinese):
 def fit(results, chinese):
     titles = {x: ENGINES[x] for x in TRAINED} | {"albert-tf": ("albert-tf",) * 2}
     return speed_of(results, chinese, "fit", titles)
+
+
+def avx2(results, chinese):
+    """Return the speed of Keras relative to transformers, with AVX2 alone."""
+    lines = []
+    for file, texts in CLASSIFIED.items():
+        found = results[f"{file}_avx2"]
+        settings = found["settings"]
+        text = texts[chinese].format(settings["examples"], settings["mean_tokens"])
+        rates = (
+            [found[job][x]["examples/s"] for x in ("albert-tf", peer)]
+            for job, peer in (
+                ("predict", "transformers, sorted"),
+                ("fit", "transformers"),
+            )
+        )
+        lines.append((text, *(f"{ours / theirs:.1f}" for ours, theirs in rates)))
+    return table(["`predict`", "`fit`"], lines)
 
 
 def speed_in_short(results, chinese):
@@ -562,6 +590,7 @@ def shown(value):
 TABLES = {
     "predict": predict,
     "fit": fit,
+    "avx2": avx2,
     "latency": latency,
     "engines": engines,
     "accuracy": accuracy,

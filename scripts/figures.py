@@ -26,6 +26,13 @@ import plots  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 IMPORTS = ("tensorflow", "tensorflow_text", "keras_hub")
+# Units of processors for matrix products, the newest first, by flag.
+UNITS = {
+    "amx_bf16": "AMX",
+    "avx512_bf16": "AVX512-BF16",
+    "avx512f": "AVX-512",
+    "avx2": "AVX2",
+}
 PAGES = ("*.md", "albert_tf_lite/*.md", "benchmarks/**/*.md", "docs/**/*.md")
 PAGES += ("examples/**/*.md",)
 FIGURE = re.compile(r"<!-- =(\w+) -->.*?<!-- -->", re.DOTALL)
@@ -104,6 +111,12 @@ def computed(results):
             name: {x: statistics.mean(y) for x, y in row.items()}
             for name, row in results["pretraining_gain"]["rows"].items()
         },
+        # By job, relative to float32.
+        "bfloat16": {
+            job: pairs["albert-tf, bfloat16"]["ratio"] / pairs["albert-tf"]["ratio"]
+            for job in ("predict", "fit")
+            if (pairs := results["classify_lcqmc_albert_tiny_zh"][job])
+        },
         "imports": sum(imports),
         # The Chinese unit of large numbers.
         "trained_yi": 10 * trained["pretraining"]["billion tokens"],
@@ -122,11 +135,13 @@ def _spread(values):
 
 
 def _machine(found):
-    """Return the processor in both languages."""
-    cores, flags = found["cores"], [x.upper().replace("_", "-") for x in found["flags"]]
+    """Return the processor and its newest units in both languages."""
+    processor = re.sub(r"\(R\)| Processor", "", found["processor"])
+    units = next(name for flag, name in UNITS.items() if flag in found["flags"])
+    cores = found["cores"]
     return {
-        "english": f"{cores} cores of an {found['processor']} with {', '.join(flags)}",
-        "chinese": f"{found['processor']} 的 {cores} 个核心（{'、'.join(flags)}）",
+        "english": f"{cores} cores of an {processor} with {units}",
+        "chinese": f"{processor} 的 {cores} 个核心（{units}）",
     }
 
 
