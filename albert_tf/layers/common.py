@@ -94,8 +94,8 @@ class LayerNormalization(keras.layers.LayerNormalization):
             return super().call(inputs)
         from albert_tf.layers.fused_layer_norm import fused_layer_norm
 
-        weights = (ops.cast(x, inputs.dtype) for x in (self.gamma, self.beta))
-        return fused_layer_norm(inputs, *weights, self.epsilon)
+        gamma, beta = (ops.cast(x, inputs.dtype) for x in (self.gamma, self.beta))
+        return fused_layer_norm(inputs, gamma, beta, self.epsilon)
 
 
 def layer_norm(**kwargs: Any) -> keras.layers.LayerNormalization:
