@@ -166,7 +166,10 @@ def speed_in_short(results, chinese):
     other = "{} ({})" if not chinese else "{}（{}）"
     trimmed = "KerasHub, padded to the longest"
     names = (
-        ("albert-tf: `model.predict`, `fit`", "albert-tf：`model.predict`、`fit`"),
+        (
+            "albert-tf: `model.predict`, `fit` (bfloat16)",
+            "albert-tf：`model.predict`、`fit`（bfloat16）",
+        ),
         (
             "albert-tf: `albert-tf predict` with ONNX Runtime (int8)",
             "albert-tf：`albert-tf predict`，ONNX Runtime（int8）",
@@ -179,8 +182,12 @@ def speed_in_short(results, chinese):
     )
     onnx = other.format(rows["ONNX Runtime float32"], rows["ONNX Runtime int8"])
     peer = other.format(rows["transformers"], rows["transformers, sorted"])
+    keras = (
+        other.format(found["albert-tf"], found["albert-tf, bfloat16"])
+        for found in (rows, trained)
+    )
     cells = (
-        (rows["albert-tf"], trained["albert-tf"]),
+        tuple(keras),
         (onnx, ""),
         (peer, trained["transformers"]),
         (rows[trimmed], trained[trimmed]),
