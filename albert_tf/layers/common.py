@@ -87,7 +87,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
     """LayerNormalization that is one operation in graphs for a CPU, in inference."""
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        # Eager calls fuse nothing, and LiteRT, whose lengths are fixed, lacks this form.
+        # Eager calls fuse nothing, and LiteRT (of fixed lengths) lacks this form.
         any_length = None in inputs.shape and self.compute_dtype != "float64"
         if training or not (any_length and computes_on_tensorflow_cpu()):
             return super().call(inputs)
