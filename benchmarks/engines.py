@@ -181,7 +181,7 @@ class SortedTransformers(Transformers):
 
 
 class BFloat16Transformers(Transformers):
-    """All weights in bfloat16, which is faster than `torch.autocast`."""
+    """PyTorch with all weights in bfloat16."""
 
     name = "transformers, bfloat16"
     sorts = True

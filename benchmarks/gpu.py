@@ -94,7 +94,7 @@ def main():
 
 
 def run_all(arguments):
-    """Run the rows in processes and write the results after each."""
+    """Run the rows in processes and write the results after each wave."""
     from albert_tf.files import write_json
 
     from harness import console, shown
@@ -163,7 +163,7 @@ def run_process(name, arguments, end, compiled, turn):
             return json.loads(output)
         child.kill()
         if child.wait() == -signal.SIGKILL:
-            return {"error": "It took too long."}
+            return {"error": "It took too long, or the minutes were over."}
         errors.seek(0)
         return {"error": ([*errors] or [f"Exit code {child.returncode}."])[-1].strip()}
 

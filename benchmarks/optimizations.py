@@ -45,16 +45,14 @@ REPEATS = {"predict": 8, "fit": 3}
 
 
 def columns():
-    """Return the columns that this processor can measure, by title."""
-    from albert_tf.backbone.precision import as_dtype
+    """Return the engine and the column by title, those that this processor can run."""
+    from engines import BFloat16, Ours, installed
 
-    measured = ["float32"]
-    if as_dtype("auto") == as_dtype("bfloat16"):
-        measured.append("bfloat16")
+    precisions = {"float32": Ours, "bfloat16": BFloat16}
     return {
-        "{0}, {1}, {3} {2}, {4}".format(*column): column
+        "{0}, {1}, {3} {2}, {4}".format(*column): (engine, column)
         for column in COLUMNS
-        if column[-1] in measured
+        if (engine := precisions[column[-1]]) in installed()
     }
 
 
@@ -79,16 +77,14 @@ def switch_off(name):
 def measure(assets, without):
     """Return per column the shortest seconds, and the GB of the process."""
     from classify import DATA
-    from engines import BFloat16, Ours
     from harness import timed
 
     switch_off(without)
     vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")
     found = []
-    for job, size, data, count, precision in columns().values():
+    for engine_cls, (job, size, data, count, _) in columns().values():
         read, sequence_length = DATA[data]
         x, y = read(assets, count)
-        engine_cls = {"float32": Ours, "bfloat16": BFloat16}[precision]
         engine = engine_cls(f"albert_{size}_zh", vocabulary, sequence_length)
         given = (x, y) if job == "fit" else (x,)
         run = functools.partial(getattr(engine, job), *given, batch_size=32)

@@ -114,13 +114,21 @@ def speed_of(results, chinese, job, titles):
     """
     lines = []
     for file, texts in CLASSIFIED.items():
-        settings, rows = results[file]["settings"], results[file][job]
-        text = texts[chinese].format(settings["examples"], settings["mean_tokens"])
-        lines.append((text, *(_speed(rows, engine) for engine in titles)))
+        rows, title = results[file][job], _title(results[file], texts[chinese])
+        lines.append((title, *(_speed(rows, engine) for engine in titles)))
     return table([title[chinese] for title in titles.values()], lines)
 
 
+def _title(found, text):
+    """Return the title of a row: the model and the texts of a `classify.py`."""
+    settings = found["settings"]
+    return text.format(settings["examples"], settings["mean_tokens"])
+
+
 def _speed(rows, engine):
+    # Without units for bfloat16, it is not measured.
+    if engine not in rows:
+        return ""
     row = rows[engine]
     text = f"{row['ratio']:.1f}"
     ours = "albert-tf, bfloat16" if "bfloat16" in engine else "albert-tf"
@@ -143,8 +151,6 @@ def avx2(results, chinese):
     lines = []
     for file, texts in CLASSIFIED.items():
         found = results[f"{file}_avx2"]
-        settings = found["settings"]
-        text = texts[chinese].format(settings["examples"], settings["mean_tokens"])
         rates = (
             [found[job][x]["examples/s"] for x in ("albert-tf", peer)]
             for job, peer in (
@@ -152,7 +158,8 @@ def avx2(results, chinese):
                 ("fit", "transformers"),
             )
         )
-        lines.append((text, *(f"{ours / theirs:.1f}" for ours, theirs in rates)))
+        title = _title(found, texts[chinese])
+        lines.append((title, *(f"{ours / theirs:.1f}" for ours, theirs in rates)))
     return table(["`predict`", "`fit`"], lines)
 
 
@@ -183,7 +190,7 @@ def speed_in_short(results, chinese):
     onnx = other.format(rows["ONNX Runtime float32"], rows["ONNX Runtime int8"])
     peer = other.format(rows["transformers"], rows["transformers, sorted"])
     keras = (
-        other.format(found["albert-tf"], found["albert-tf, bfloat16"])
+        other.format(found["albert-tf"], found.get("albert-tf, bfloat16", "–"))
         for found in (rows, trained)
     )
     cells = (
@@ -217,16 +224,18 @@ def engines(results, chinese):
     lines = []
     for title, engine, single in (
         ("Keras, `model.predict`", "albert-tf", PREDICT),
+        ("Keras, bfloat16", "albert-tf, bfloat16", None),
         ("SavedModel", None, "SavedModel"),
         *(
             (x.replace(" float", ", float").replace(" int", ", int"), x, x)
             for x in ("ONNX Runtime float32", "ONNX Runtime int8", "LiteRT int8")
         ),
     ):
-        rates = [_rate(x["predict"][engine]["examples/s"]) for x in files if engine]
-        ms = f"{latencies[single]['ms']:.1f} ms"
+        rows = [x["predict"].get(engine) for x in files]
+        rates = [_rate(row["examples/s"]) if row else "" for row in rows]
+        ms = f"{latencies[single]['ms']:.1f} ms" if single else ""
         title = title.replace(", ", "，") if chinese else title
-        lines.append((title, *(rates or [""] * len(files)), ms))
+        lines.append((title, *rates, ms))
     tokens = f"{files[-1]['settings']['mean_tokens']:.0f}"
     long = f"{tokens} 个 token 的文本" if chinese else f"texts of {tokens} tokens"
     columns = ("LCQMC", "ChnSentiCorp", long, "单条文本" if chinese else "one text")
@@ -474,8 +483,8 @@ def shares(results, chinese):
     engines = ("albert-tf", "ONNX Runtime float32", "transformers, sorted")
     lines = []
     for file, titles in CLASSIFIED.items():
-        settings, predicted = results[file]["settings"], results[file]["predict"]
-        title = titles[chinese].format(settings["examples"], settings["mean_tokens"])
+        predicted = results[file]["predict"]
+        title = _title(results[file], titles[chinese])
         cells = [predicted[x]["share"] for x in engines]
         cells.append(results[file]["fit"]["albert-tf"]["share"])
         lines.append([title, *(f"{x:.0%}" for x in cells)])

@@ -111,12 +111,6 @@ def computed(results):
             name: {x: statistics.mean(y) for x, y in row.items()}
             for name, row in results["pretraining_gain"]["rows"].items()
         },
-        # By job, relative to float32.
-        "bfloat16": {
-            job: pairs["albert-tf, bfloat16"]["ratio"] / pairs["albert-tf"]["ratio"]
-            for job in ("predict", "fit")
-            if (pairs := results["classify_lcqmc_albert_tiny_zh"][job])
-        },
         "imports": sum(imports),
         # The Chinese unit of large numbers.
         "trained_yi": 10 * trained["pretraining"]["billion tokens"],
@@ -137,11 +131,12 @@ def _spread(values):
 def _machine(found):
     """Return the processor and its newest units in both languages."""
     processor = re.sub(r"\(R\)| Processor", "", found["processor"])
-    units = next(name for flag, name in UNITS.items() if flag in found["flags"])
-    cores = found["cores"]
+    units = [name for flag, name in UNITS.items() if flag in found["flags"]][:1]
+    english = f"{found['cores']} cores of an {processor}"
+    chinese = f"{processor} 的 {found['cores']} 个核心"
     return {
-        "english": f"{cores} cores of an {processor} with {units}",
-        "chinese": f"{processor} 的 {cores} 个核心（{units}）",
+        "english": " with ".join([english, *units]),
+        "chinese": chinese + "".join(f"（{x}）" for x in units),
     }
 
 

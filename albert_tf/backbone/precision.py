@@ -2,8 +2,7 @@
 
 import pathlib
 
-import keras
-
+from albert_tf.layers.common import has_gpu
 from albert_tf_lite.errors import AlbertError
 
 # Names of bfloat16 units in /proc/cpuinfo, on x86 and ARM. Without them TensorFlow
@@ -30,7 +29,7 @@ def as_dtype(precision: str) -> str:
 
 
 def _has_bfloat16():
-    if any("gpu" in device.lower() for device in keras.distribution.list_devices()):
+    if has_gpu():
         return True
     return _CPU_INFO.exists() and not set(BFLOAT16_FLAGS).isdisjoint(
         _CPU_INFO.read_text("utf-8").split()

@@ -104,9 +104,12 @@ def layer_norm(**kwargs: Any) -> keras.layers.LayerNormalization:
 
 def computes_on_tensorflow_cpu() -> bool:
     """Return whether TensorFlow is the backend and has no GPU."""
-    if keras.backend.backend() != "tensorflow":
-        return False
-    return not any(x.startswith("gpu") for x in keras.distribution.list_devices())
+    return keras.backend.backend() == "tensorflow" and not has_gpu()
+
+
+def has_gpu() -> bool:
+    """Return whether Keras' backend has a GPU."""
+    return any("gpu" in x.lower() for x in keras.distribution.list_devices())
 
 
 def argument_names(cls: type, base: type, *others: str) -> list[str]:
