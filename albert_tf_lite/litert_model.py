@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import math
 import os
 import threading
 import zipfile
@@ -10,9 +11,13 @@ import numpy as np
 
 from albert_tf_lite.archives import check_expansion
 from albert_tf_lite.changes import change_check
+from albert_tf_lite.cpus import available_cpus
 from albert_tf_lite.errors import AlbertError, hide_exit, import_extra, silent_stderr
 from albert_tf_lite.exported_model import SETTINGS, ExportedModel, check_network
 from albert_tf_lite.packing import INPUTS
+
+# More are seldom faster for a small model.
+_MOST_THREADS = 4
 
 
 class LiteRTModel(ExportedModel):
@@ -23,7 +28,8 @@ class LiteRTModel(ExportedModel):
 
     Args:
         path: path of the .tflite file, which includes settings and vocabulary.
-        threads: optional int. Threads of the network.
+        threads: optional int. Threads of the network, by default one per CPU and at
+            most four.
 
     Raises:
         FileNotFoundError: if the file does not exist.
@@ -57,8 +63,12 @@ class LiteRTModel(ExportedModel):
         # With the cache each weight is packed for the processor once, instead of once
         # per layer and length: 0.1 instead of 1.4 GB for the base size.
         cache = {"xnnpack_weight_cache_path": ":memory"}
-        cpu = options.CpuOptions(num_threads=threads or 0, **cache)
+        threads = threads or min(available_cpus(), _MOST_THREADS)
+        cpu = options.CpuOptions(num_threads=threads, **cache)
         self.lengths: list[int] = self.settings["lengths"]
+        # Texts per call, by length. Files of earlier versions have signatures of one.
+        counts = self.settings.get("batch_sizes", [1] * len(self.lengths))
+        self.batch_sizes: dict[int, int] = dict(zip(self.lengths, counts, strict=True))
         self._lock = threading.Lock()
         with silent_stderr():
             self._network = compiled_model.CompiledModel.from_file(
@@ -66,40 +76,79 @@ class LiteRTModel(ExportedModel):
                 options=options.Options(cpu_options=cpu),
                 environment=environment,
             )
-            self._buffers = {n: self._create_buffers(n) for n in self.lengths}
+            self._buffers = {
+                (n, count): self._create_buffers(n, count)
+                for n, most in self.batch_sizes.items()
+                for count in {1, most}
+            }
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        inputs = (np.asarray(features[name], "int32") for name in INPUTS)
-        with self._lock:
-            return np.stack([self._call_one(*row) for row in zip(*inputs, strict=True)])
-
-    def _call_one(self, *row):
-        """Run an example by the shortest signature that is long enough."""
-        needed = 1 + max(np.flatnonzero(row[INPUTS.index("padding_mask")]), default=0)
-        length = next((n for n in self.lengths if n >= needed), None)
-        if length is None:
+        # [3, batch, time].
+        inputs = np.stack([np.asarray(features[x], "int32") for x in INPUTS])
+        _, rows, time = inputs.shape
+        ends = inputs[INPUTS.index("padding_mask")] * np.arange(1, time + 1)
+        needed = ends.max(axis=1, initial=1)
+        if needed.max() > self.lengths[-1]:
             raise AlbertError(
-                f"The example has {needed} tokens. Expected at most {self.lengths[-1]}."
+                f"The example has {needed.max()} tokens. Expected at most "
+                f"{self.lengths[-1]}."
             )
-        inputs, output = self._buffers[length]
-        for name, values in zip(INPUTS, row, strict=True):
-            inputs[name].write(_resize(values, length)[np.newaxis])
-        named = {self.settings["output"]: output}
-        self._network.run_by_name(f"tokens_{length}", inputs, named)
-        units = self.settings["units"]
-        if self._tagging is None:
-            return output.read(units, np.float32).copy()
-        values = output.read(length * units, np.float32).reshape(length, units)
-        return _resize(values, len(row[0]))
+        lengths = np.array(self.lengths)[np.searchsorted(self.lengths, needed)]
+        outputs = np.zeros((rows, *self._shape(time)), "float32")
+        with self._lock:
+            for length, part in self._parts(lengths):
+                found = self._run_signature(length, inputs[:, part])
+                if self._tagging is None:
+                    outputs[part] = found
+                else:
+                    outputs[part, :length] = found[:, :time]
+        return outputs
 
-    def _create_buffers(self, length):
+    def _shape(self, length):
+        """Return the shape of a text's output."""
+        tokens = () if self._tagging is None else (length,)
+        return *tokens, self.settings["units"]
+
+    def _parts(self, lengths):
+        """Yield the length and the rows of each call, for rows of these lengths.
+
+        Rows that fill less than half of a call for several run alone.
+        """
+        for length, most in self.batch_sizes.items():
+            rows = np.flatnonzero(lengths == length)
+            for start in range(0, len(rows), most):
+                part = rows[start : start + most]
+                for some in [part] if 2 * len(part) >= most else part[:, np.newaxis]:
+                    yield length, some
+
+    def _run_signature(self, length, inputs):
+        """Return the outputs of rows [3, batch, time] by a signature of a length."""
+        rows = inputs.shape[1]
+        count = 1 if rows == 1 else self.batch_sizes[length]
+        padded = np.zeros((len(INPUTS), count, length), "int32")
+        padded[:, :rows, : inputs.shape[2]] = inputs[:, :, :length]
+        buffers, output = self._buffers[length, count]
+        for name, values in zip(INPUTS, padded, strict=True):
+            buffers[name].write(values)
+        named = {self.settings["output"]: output}
+        self._network.run_by_name(signature(length, count), buffers, named)
+        shape = count, *self._shape(length)
+        return output.read(math.prod(shape), np.float32).reshape(shape)[:rows]
+
+    def _create_buffers(self, length, count):
         """Return the input buffers by name, and the output buffer of a signature."""
-        name, create = f"tokens_{length}", self._network.create_input_buffer_by_name
+        name = signature(length, count)
+        create = self._network.create_input_buffer_by_name
         inputs = {x: create(name, x) for x in INPUTS}
         # The library logs at the first write.
-        inputs["token_ids"].write(np.zeros([1, length], "int32"))
+        inputs["token_ids"].write(np.zeros([count, length], "int32"))
         output = self.settings["output"]
         return inputs, self._network.create_output_buffer_by_name(name, output)
+
+
+def signature(length: int, count: int) -> str:
+    """Return the name of the signature of `count` texts."""
+    return f"tokens_{length}" + (f"_texts_{count}" if count > 1 else "")
 
 
 @functools.cache
@@ -108,10 +157,3 @@ def _litert_environment():
     # Freed at the exit, for which the library logs, too.
     hide_exit()
     return import_extra("ai_edge_litert.environment").Environment.create()
-
-
-def _resize(array, length):
-    """Truncate the first axis of an array to a length, or fill it with zeros."""
-    result = np.zeros((length, *array.shape[1:]), array.dtype)
-    result[: len(array)] = array[:length]
-    return result

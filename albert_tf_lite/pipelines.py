@@ -99,8 +99,8 @@ def pipeline(
 
     Args:
         path: an exported file, or a model directory that `albert-tf finetune` wrote.
-        threads: optional int, threads of the network. By default one per core: pass 1
-            if several processes or threads answer at a time.
+        threads: optional int, threads of the network. By default one per core (LiteRT:
+            at most four). Pass 1 if several processes or threads answer at a time.
         precision: optional `"float32"` or `"int8"`, the file of a directory. By
             default int8, if `albert-tf finetune` found its answers to be those of
             float32: see `answerer.settings["agreement"]`.

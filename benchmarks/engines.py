@@ -212,10 +212,11 @@ class OnnxInt8(OnnxModel):
 
 
 class LiteRTInt8(OnnxInt8):
-    """The int8 LiteRT export, one text per call, padded to the next exported length."""
+    """The int8 LiteRT export, with signatures for eleven lengths."""
 
     name = "LiteRT int8"
-    write = functools.partial(albert_tf.export.litert, lengths=(32, 64, 128, 256, 512))
+    lengths = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+    write = functools.partial(albert_tf.export.litert, lengths=lengths)
     opens = albert_tf.export.LiteRTModel
 
 

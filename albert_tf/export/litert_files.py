@@ -17,6 +17,7 @@ from albert_tf.layers.private_keras import inner_layers
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SETTINGS
+from albert_tf_lite.litert_model import signature
 
 
 def litert(
@@ -25,13 +26,15 @@ def litert(
     *,
     precision: str = "float32",
     lengths: Sequence[int] = (32, 64, 128, 256, 512),
+    batch_tokens: int = 256,
 ) -> None:
     """Write a LiteRT file, for phones and small servers.
 
     The file has a signature `tokens_N` for each length N, which takes `token_ids`,
-    `segment_ids` and `padding_mask`, int32 [1, N]. All signatures share the weights. A
-    zip archive at the end holds the settings and the vocabulary, so that
-    `albert_tf_lite.LiteRTModel` takes strings, without TensorFlow.
+    `segment_ids` and `padding_mask`, int32 [1, N], and `tokens_N_texts_B` for B texts,
+    int32 [B, N]. All signatures share the weights. A zip archive at the end holds the
+    settings and the vocabulary, so that `albert_tf_lite.LiteRTModel` takes strings,
+    without TensorFlow.
 
     Args:
         task: a text or multi-label classifier, regressor, token classifier, embedder or
@@ -44,6 +47,9 @@ def litert(
         lengths: ints. Tokens of each signature, at most the `sequence_length` of the
             preprocessor. A text runs in the shortest signature that holds it, and is
             truncated to the longest.
+        batch_tokens: int. Tokens of the signatures for several texts, which use several
+            cores better: each of them has `batch_tokens // N` texts. With 0, the file
+            has none, and is smaller by about a tenth.
 
     Raises:
         FileExistsError: if `path` is a file of another kind.
@@ -69,9 +75,15 @@ def litert(
             f"`lengths` must be one or more numbers from 5. Received: {list(lengths)}"
         )
     lengths = sorted({min(int(n), settings["sequence_length"]) for n in lengths})
-    settings.update(lengths=lengths, sequence_length=lengths[-1])
+    sizes = {n: max(batch_tokens // n, 1) for n in lengths}
+    settings.update(
+        lengths=lengths,
+        batch_sizes=list(sizes.values()),
+        sequence_length=lengths[-1],
+    )
     rebuilt = _rebuild(task, lengths[-1])
-    network = _convert(rebuilt, lengths, precision, settings["output"])
+    shapes = sorted({(x, n) for n, most in sizes.items() for x in (1, most)})
+    network = _convert(rebuilt, shapes, precision, settings["output"])
     settings["sha256"] = hashlib.sha256(network).hexdigest()
     with complete_file(path) as temporary:
         temporary.write_bytes(network)
@@ -80,8 +92,8 @@ def litert(
             archive.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False))
 
 
-def _convert(task, lengths, precision, output):
-    """Return the network as bytes."""
+def _convert(task, shapes, precision, output):
+    """Return the network as bytes, with signatures for inputs of some shapes."""
     module = tf.Module()
     module.weights = [variable.value for variable in task.weights]
     names = list(task.input)
@@ -91,9 +103,9 @@ def _convert(task, lengths, precision, output):
         return {output: task(inputs, training=False)}
 
     functions = {}
-    for n in lengths:
-        specs = [tf.TensorSpec([1, n], tf.int32, name=name) for name in names]
-        functions[f"tokens_{n}"] = tf.function(call, specs, autograph=False)
+    for count, n in shapes:
+        specs = [tf.TensorSpec([count, n], tf.int32, name=name) for name in names]
+        functions[signature(n, count)] = tf.function(call, specs, autograph=False)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # From the variables. Concrete functions would each hold a copy of their values.
         tf.saved_model.save(module, folder, signatures=functions)

@@ -62,7 +62,7 @@ def small_task(name, **changes):
 
 
 def write_litert(task, path, **options):
-    litert(task, path, **{"lengths": (16, 64), **options})
+    litert(task, path, **{"lengths": (16, 64), "batch_tokens": 48, **options})
     return LiteRTModel(path, threads=1)
 
 
