@@ -181,6 +181,7 @@ def speed_in_short(results, chinese):
             "albert-tf: `albert-tf predict` with ONNX Runtime (int8)",
             "albert-tf：`albert-tf predict`，ONNX Runtime（int8）",
         ),
+        ("albert-tf: a LiteRT file in int8", "albert-tf：LiteRT 文件，int8"),
         ("transformers (texts sorted by length)", "transformers（先按长度排序）"),
         (
             "KerasHub, batches cut to their longest text",
@@ -196,6 +197,7 @@ def speed_in_short(results, chinese):
     cells = (
         tuple(keras),
         (onnx, ""),
+        (rows["LiteRT int8"], ""),
         (peer, trained["transformers"]),
         (rows[trimmed], trained[trimmed]),
     )
