@@ -32,9 +32,9 @@ RUNS = (
         )
         for size, data, count in (
             ("albert_tiny_zh", "lcqmc", "160"),
-            ("albert_tiny_zh", "chnsenticorp", "32"),
-            ("albert_tiny_zh", "long", "12"),
-            ("albert_base_zh", "lcqmc", "12"),
+            ("albert_tiny_zh", "chnsenticorp", "24"),
+            ("albert_tiny_zh", "long", "8"),
+            ("albert_base_zh", "lcqmc", "8"),
         )
     ),
     *(
