@@ -54,7 +54,8 @@ def litert(
     Raises:
         FileExistsError: if `path` is a file of another kind.
         AlbertError: if the class of the task or `precision` is not supported, a length
-            is below 5, or the model has no preprocessor or is quantized.
+            is below 5, `batch_tokens` is negative, or the model has no preprocessor or
+            is quantized.
 
     Example:
     ```python
@@ -73,6 +74,10 @@ def litert(
     if not lengths or min(lengths) < 5:
         raise AlbertError(
             f"`lengths` must be one or more numbers from 5. Received: {list(lengths)}"
+        )
+    if type(batch_tokens) is not int or batch_tokens < 0:
+        raise AlbertError(
+            f"`batch_tokens` must be a number from 0. Received: {batch_tokens!r}"
         )
     lengths = sorted({min(int(n), settings["sequence_length"]) for n in lengths})
     sizes = {n: max(batch_tokens // n, 1) for n in lengths}

@@ -331,6 +331,7 @@ def test_what_cannot_be_exported_is_named(tmp_path, monkeypatch):
         (onnx, corrector, {}, "written for text-classification, .* AlbertSpelling"),
         (onnx, task, {"compare": ["好"]}, "`compare` is for int8 files"),
         (litert, task, {"lengths": [4, 16]}, r"from 5. Received: \[4, 16\]"),
+        (litert, task, {"batch_tokens": -1}, "`batch_tokens` must be a number from 0"),
         (litert, small_task("choices")[0], {}, "LiteRT files are not written for"),
         (litert, small_task("questions")[0], {}, "LiteRT files are not written for"),
     ):
