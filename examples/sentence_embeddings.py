@@ -1,9 +1,9 @@
 """Search and classify with sentence embeddings: sentence_embeddings.py [FILE]
 
 Like SetFit, trains the embeddings on pairs of texts with the same or different labels,
-six texts per label, then scikit-learn's logistic regression on the embeddings. FILE has
-one label and text per line. The default is toy data, nine questions of each of 16 kinds
-to an online shop.
+four texts per label, then scikit-learn's logistic regression on the embeddings. FILE
+has one label and text per line. The default is toy data, nine questions of each of 16
+kinds to an online shop.
 """
 
 import collections
@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 HERE = pathlib.Path(__file__).parent
 file = sys.argv[1] if sys.argv[1:] else HERE / "data/intents/questions.tsv"
-EXAMPLES = 6  # per label
+EXAMPLES = 4  # per label
 
 data = read_labelled_texts(file)
 train, test, seen = ([], []), ([], []), collections.Counter()
