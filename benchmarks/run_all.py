@@ -31,7 +31,7 @@ RUNS = (
             ("--examples", "16", "--rounds", "1"),
         )
         for size, data, count in (
-            ("albert_tiny_zh", "lcqmc", "160"),
+            ("albert_tiny_zh", "lcqmc", "96"),
             ("albert_tiny_zh", "chnsenticorp", "24"),
             ("albert_tiny_zh", "long", "8"),
             ("albert_base_zh", "lcqmc", "8"),
