@@ -16,7 +16,7 @@ from albert_tf_lite.errors import AlbertError, hide_exit, import_extra, silent_s
 from albert_tf_lite.exported_model import SETTINGS, ExportedModel, check_network
 from albert_tf_lite.packing import INPUTS
 
-# More are seldom faster for a small model.
+# Operations of a small model are short, and threads wait for each other.
 _MOST_THREADS = 4
 
 
