@@ -6,6 +6,7 @@ import math
 import os
 import threading
 import zipfile
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -66,9 +67,10 @@ class LiteRTModel(ExportedModel):
         threads = threads or min(available_cpus(), _MOST_THREADS)
         cpu = options.CpuOptions(num_threads=threads, **cache)
         self.lengths: list[int] = self.settings["lengths"]
-        # Texts per call, by length. Files of earlier versions have signatures of one.
-        counts = self.settings.get("batch_sizes", [1] * len(self.lengths))
-        self.batch_sizes: dict[int, int] = dict(zip(self.lengths, counts, strict=True))
+        # Files of earlier versions have signatures for one text.
+        shapes = shapes_of(self.lengths, self.settings.get("batch_tokens", 0))
+        # The most texts per call, by length.
+        self.batch_sizes = {length: count for count, length in shapes}
         self._lock = threading.Lock()
         with silent_stderr():
             self._network = compiled_model.CompiledModel.from_file(
@@ -76,11 +78,7 @@ class LiteRTModel(ExportedModel):
                 options=options.Options(cpu_options=cpu),
                 environment=environment,
             )
-            self._buffers = {
-                (n, count): self._create_buffers(n, count)
-                for n, most in self.batch_sizes.items()
-                for count in {1, most}
-            }
+            self._buffers = {shape: self._create_buffers(*shape) for shape in shapes}
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         # [3, batch, time].
@@ -127,17 +125,17 @@ class LiteRTModel(ExportedModel):
         count = 1 if rows == 1 else self.batch_sizes[length]
         padded = np.zeros((len(INPUTS), count, length), "int32")
         padded[:, :rows, : inputs.shape[2]] = inputs[:, :, :length]
-        buffers, output = self._buffers[length, count]
+        buffers, output = self._buffers[count, length]
         for name, values in zip(INPUTS, padded, strict=True):
             buffers[name].write(values)
         named = {self.settings["output"]: output}
-        self._network.run_by_name(signature(length, count), buffers, named)
+        self._network.run_by_name(signature(count, length), buffers, named)
         shape = count, *self._shape(length)
         return output.read(math.prod(shape), np.float32).reshape(shape)[:rows]
 
-    def _create_buffers(self, length, count):
+    def _create_buffers(self, count, length):
         """Return the input buffers by name, and the output buffer of a signature."""
-        name = signature(length, count)
+        name = signature(count, length)
         create = self._network.create_input_buffer_by_name
         inputs = {x: create(name, x) for x in INPUTS}
         # The library logs at the first write.
@@ -146,7 +144,12 @@ class LiteRTModel(ExportedModel):
         return inputs, self._network.create_output_buffer_by_name(name, output)
 
 
-def signature(length: int, count: int) -> str:
+def shapes_of(lengths: Iterable[int], batch_tokens: int) -> list[tuple[int, int]]:
+    """Return the shapes [texts, tokens] of a file's signatures, one text first."""
+    return sorted({(x, n) for n in lengths for x in (1, max(batch_tokens // n, 1))})
+
+
+def signature(count: int, length: int) -> str:
     """Return the name of the signature of `count` texts."""
     return f"tokens_{length}" + (f"_texts_{count}" if count > 1 else "")
 

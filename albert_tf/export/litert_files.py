@@ -17,7 +17,7 @@ from albert_tf.layers.private_keras import inner_layers
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SETTINGS
-from albert_tf_lite.litert_model import signature
+from albert_tf_lite.litert_model import shapes_of, signature
 
 
 def litert(
@@ -80,14 +80,11 @@ def litert(
             f"`batch_tokens` must be a number from 0. Received: {batch_tokens!r}"
         )
     lengths = sorted({min(int(n), settings["sequence_length"]) for n in lengths})
-    sizes = {n: max(batch_tokens // n, 1) for n in lengths}
     settings.update(
-        lengths=lengths,
-        batch_sizes=list(sizes.values()),
-        sequence_length=lengths[-1],
+        lengths=lengths, batch_tokens=batch_tokens, sequence_length=lengths[-1]
     )
     rebuilt = _rebuild(task, lengths[-1])
-    shapes = sorted({(x, n) for n, most in sizes.items() for x in (1, most)})
+    shapes = shapes_of(lengths, batch_tokens)
     network = _convert(rebuilt, shapes, precision, settings["output"])
     settings["sha256"] = hashlib.sha256(network).hexdigest()
     with complete_file(path) as temporary:
@@ -108,9 +105,9 @@ def _convert(task, shapes, precision, output):
         return {output: task(inputs, training=False)}
 
     functions = {}
-    for count, n in shapes:
-        specs = [tf.TensorSpec([count, n], tf.int32, name=name) for name in names]
-        functions[signature(n, count)] = tf.function(call, specs, autograph=False)
+    for shape in shapes:
+        specs = [tf.TensorSpec(shape, tf.int32, name=name) for name in names]
+        functions[signature(*shape)] = tf.function(call, specs, autograph=False)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # From the variables. Concrete functions would each hold a copy of their values.
         tf.saved_model.save(module, folder, signatures=functions)
