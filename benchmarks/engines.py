@@ -212,7 +212,7 @@ class OnnxInt8(OnnxModel):
 
 
 class LiteRTInt8(OnnxInt8):
-    """The int8 LiteRT export, with signatures for eleven lengths."""
+    """The int8 LiteRT export, with signatures for up to eleven lengths."""
 
     name = "LiteRT int8"
     lengths = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
