@@ -10,6 +10,8 @@ import pathlib
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# As `import albert_tf` sets it, because some tests import TensorFlow first.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 # Each worker of pytest-xdist uses one core.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
