@@ -110,13 +110,30 @@ def compile_from_config(task: Any, config: Mapping[str, Any]) -> None:
 
 
 def make_train_function(task: Any, force: bool = False) -> Any:
-    if task._auto_optimizer:
-        task._auto_optimizer.check_weights(task.trainable_variables)
+    _check_weights(task)
     # A step that builds the optimizer is traced twice, with a condition for each
     # variable, and TensorFlow never frees such graphs.
     if task.optimizer is not None and not task.optimizer.built:
         task.optimizer.build(task.trainable_variables)
     return keras.Model.make_train_function(task, force)
+
+
+def _check_weights(task: Any) -> None:
+    """Raise if the optimizer cannot train weights of 16 bits."""
+    types = {variable.dtype for variable in task.trainable_variables}
+    if "float16" in types:
+        raise AlbertError(
+            "Weights of float16 cannot be trained: in float16 small gradients and "
+            "Adam's epsilon of 1e-7 are 0, and the weights would become NaN. Build the "
+            'model with dtype="mixed_float16" or "mixed_bfloat16", which keep weights '
+            "of 32 bits."
+        )
+    if "bfloat16" in types and task._auto_optimizer:
+        raise AlbertError(
+            "Adam cannot train weights of 16 bits: in these, its decay of 0.999 is "
+            '1. Build the model with dtype="mixed_bfloat16", which keeps weights '
+            "of 32 bits, or compile with your own optimizer."
+        )
 
 
 def default_learning_rate(task: Any) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from albert_tf.layers.private_keras import moving_averages
-from albert_tf.training.optimizers import scheduled_optimizer
+from albert_tf.training.optimizers import scheduled_optimizer, unscaled_optimizer
 from albert_tf_lite.errors import AlbertError
 
 # Callbacks that set the learning rate, which Keras refuses if it has a schedule.
@@ -43,15 +43,6 @@ class AutoOptimizer:
         settings = {**self.settings, **settings}
         return scheduled_optimizer("adamw", total_steps=steps, **settings)
 
-    def check_weights(self, variables: list[keras.Variable]) -> None:
-        """Raise if weights have 16 bits."""
-        if {variable.dtype for variable in variables} & {"bfloat16", "float16"}:
-            raise AlbertError(
-                "Adam cannot train weights of 16 bits: in these, its decay of 0.999 is "
-                '1. Build the model with dtype="mixed_bfloat16", which keeps weights '
-                "of 32 bits, or compile with your own optimizer."
-            )
-
     def check_callbacks(self, callbacks: Any) -> None:
         """Raise if a callback would set the rate that the schedule sets."""
         for callback in keras.tree.flatten(callbacks):
@@ -81,13 +72,14 @@ class AutoOptimizer:
         steps = steps_per_epoch * epochs
         rate = learning_rate or self.settings["learning_rate"]
         if (steps, rate) == self._built:
-            # Reset without tracing the training step again.
-            for variable in model.optimizer.variables:
+            # Reset without tracing the training step again. A scale of the loss, which
+            # is not among these variables, suits the model and stays.
+            for variable in unscaled_optimizer(model.optimizer).variables:
                 variable.assign(keras.ops.zeros_like(variable))
         else:
             self._recompile(optimizer=self.build(steps, learning_rate=rate))
             self._built = steps, rate
-        optimizer = model.optimizer
+        optimizer = unscaled_optimizer(model.optimizer)
         # The first variable counts batches; `iterations` are updates.
         optimizer.variables[0].assign(steps_per_epoch * initial_epoch)
         if initial_epoch and optimizer.use_ema:

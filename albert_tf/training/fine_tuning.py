@@ -12,6 +12,7 @@ import keras
 from albert_tf.files import BACKUP, complete_directory
 from albert_tf.layers.private_keras import set_swapped
 from albert_tf.training.batch_order import BatchOrder
+from albert_tf.training.optimizers import unscaled_optimizer
 from albert_tf.training.run_state import TrainingState, data_digest, hold_state
 from albert_tf_lite.errors import AlbertError
 
@@ -125,7 +126,7 @@ def _evaluate(model, dev, batch_size):
 
 def _with_averages(model, state, callbacks):
     """Return callbacks that score and save the averages of the weights, if any."""
-    if not model.optimizer.use_ema:
+    if not unscaled_optimizer(model.optimizer).use_ema:
         return callbacks
     # Puts the averages into the model while it is scored and saved.
     averages = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)

@@ -274,3 +274,15 @@ def scheduled_optimizer(
     if ema_momentum is not None:
         settings |= {"use_ema": True, "ema_momentum": ema_momentum}
     return OPTIMIZERS[name](schedule, **{**settings, **kwargs})
+
+
+def unscaled_optimizer(
+    optimizer: keras.optimizers.Optimizer,
+) -> keras.optimizers.Optimizer:
+    """Return the optimizer inside a `LossScaleOptimizer`, or the optimizer itself.
+
+    Keras wraps the optimizer of a model that computes in float16.
+    """
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        return optimizer.inner_optimizer
+    return optimizer
