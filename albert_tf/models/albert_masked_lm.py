@@ -62,6 +62,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     name_of_task = "fill-mask"
     pipeline_tag = "fill-mask"
     summaries = ("predicts the tokens at `[MASK]`", "预测 `[MASK]` 处的 token")
+    weights_targets = True
     preprocessor_cls = AlbertMaskedLMPreprocessor
     heads = ("masked_lm_head",)
     keeps_pooler = True

@@ -60,6 +60,8 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
     summaries = ("extracts the key sentences of a text", "抽取关键句作为摘要")
     preprocessor_cls = AlbertSummarizerPreprocessor
     monitor = "rouge_l"
+    targets_are = None
+    ignored_class = PADDING_TARGET
     heads = ("sentence_head",)
     reads_windows = True
 

@@ -3,6 +3,7 @@ from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
@@ -10,6 +11,7 @@ from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.layers.common import argument_names
 from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.keras_metrics import is_of_keras
 from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
@@ -214,17 +216,6 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             )
         return self.class_names if names is None else list(map(str, names))
 
-    def compile(self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Any):
-        """Configure training, as `AlbertTask.compile`.
-
-        A loss of Keras given by its name takes logits if the model returns them.
-        """
-        is_name = isinstance(loss, str) and loss.endswith("_crossentropy")
-        if self.gives_logits and is_name:
-            loss = getattr(keras.losses, loss.title().replace("_", ""))
-            loss = loss(from_logits=True)
-        super().compile(optimizer=optimizer, loss=loss, **kwargs)
-
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=self.gives_logits)
 
@@ -235,7 +226,14 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         # Another loss may want scores, or one column per class.
         takes_ids = isinstance(self.loss, keras.losses.SparseCategoricalCrossentropy)
         classes = self.num_classes if self._loss_is_default or takes_ids else None
-        return class_ids(x, y, classes, self.labels)
+        ids = class_ids(x, y, classes, self.labels)
+        if classes is None and is_of_keras(self.loss) and np.ndim(ids) < 2:
+            raise AlbertError(
+                f"The loss {self.loss.name!r} reads a column per class, but `y` are "
+                'classes. Pass loss="auto", or `y` of 0 and 1 [examples, '
+                f"{self.num_classes}]."
+            )
+        return ids
 
     def prepare_dataset(self, dataset, fixed=False):
         if not self.labels:
@@ -248,6 +246,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     def gives_logits(self) -> bool:
         """True if the outputs are logits, and not probabilities."""
         return self.activation is keras.activations.linear
+
+    @property
+    def outputs_are(self) -> str:
+        return "logits" if self.gives_logits else "probabilities"
 
     def probabilities(self, outputs: Any) -> Any:
         """Return the probabilities [batch, num_classes] for outputs of the model."""
@@ -324,6 +326,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
     monitor = "micro_f1"
     takes_class_weight = False
     problem_type = "multi_label_classification"
+    targets_are = "columns"
     probability_activation = staticmethod(keras.activations.sigmoid)
 
     def __init__(

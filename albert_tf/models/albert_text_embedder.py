@@ -66,6 +66,8 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     preprocessor_cls = AlbertTextClassifierPreprocessor
     monitor = "spearman"
     exported_output = "embedding"
+    outputs_are = "vectors"
+    targets_are = None
     # Single texts, although `fit` takes pairs.
     text_inputs = ("text",)
 

@@ -55,6 +55,8 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     heads = ("regressor",)
     monitor = "spearman"
     exported_output = "score"
+    outputs_are = "numbers"
+    targets_are = None
 
     def __init__(
         self,

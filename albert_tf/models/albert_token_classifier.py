@@ -12,6 +12,7 @@ from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.data.tagged import check_spans, prefixes_of, tag_names
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.keras_metrics import TagAccuracy
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_preprocessors import (
@@ -379,16 +380,3 @@ def tags_of_spans(
     tags = tags.with_values(tf.where(is_decided, tags.values, PADDING_TARGET))
     edge = tf.fill([tags.nrows(), 1], PADDING_TARGET)
     return tf.concat([edge, tags, edge], axis=1)
-
-
-@keras.saving.register_keras_serializable(package="albert_tf")
-class TagAccuracy(keras.metrics.SparseCategoricalAccuracy):
-    """Accuracy of the tags of tokens, except those of `PADDING_TARGET`."""
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        counted = keras.ops.cast(y_true != PADDING_TARGET, self.dtype)
-        if sample_weight is not None:
-            weight = keras.ops.cast(sample_weight, self.dtype)
-            # One weight per text or per token.
-            counted *= weight[:, None] if len(weight.shape) == 1 else weight
-        super().update_state(keras.ops.maximum(y_true, 0), y_pred, counted)

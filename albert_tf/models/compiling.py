@@ -8,6 +8,12 @@ from typing import Any
 
 import keras
 
+from albert_tf.models.keras_metrics import (
+    check_weighted,
+    fitting_losses,
+    fitting_metrics,
+    kind_of_targets,
+)
 from albert_tf.training import fine_tuning_learning_rate, lower_learning_rate
 from albert_tf.training.auto_optimizer import AutoOptimizer
 from albert_tf_lite.errors import AlbertError
@@ -58,10 +64,16 @@ def compile(
         "ema_momentum": ema_momentum,
         "gradient_accumulation_steps": gradient_accumulation_steps,
     }
-    task._loss_is_default = loss == "auto"
-    loss = task.default_loss() if task._loss_is_default else loss
-    defaults = task.default_metrics() if metrics == "auto" else {"metrics": metrics}
+    task._loss_is_default = isinstance(loss, str) and loss == "auto"
+    loss = task.default_loss() if task._loss_is_default else fitting_losses(task, loss)
+    are_default = isinstance(metrics, str) and metrics == "auto"
+    defaults = task.default_metrics() if are_default else {"metrics": metrics}
     kwargs = {"metrics": None, **defaults, **kwargs}
+    check_weighted(task, kwargs["metrics"])
+    targets = kind_of_targets(task, loss)
+    for name in ("metrics", "weighted_metrics"):
+        # Given `None` for both, Keras would keep those of the last `compile`.
+        kwargs[name] = fitting_metrics(task, kwargs.get(name), targets) or []
     if keras.backend.backend() == "tensorflow":
         kwargs.setdefault("jit_compile", False)
     task._auto_optimizer = None

@@ -64,6 +64,10 @@ class AlbertTask(_Presets):
             task has no such files.
         ignored_class: int, the target that does not count in the default loss, for
             tasks with one target per token.
+        outputs_are: `"logits"`, `"probabilities"` `"numbers"` or `"vectors"`.
+        targets_are: `"ids"` of classes, `"columns"` of one class each, or `None` for
+            other targets.
+        weights_targets: bool. Targets that do not count have the weight 0.
         pairs: bool. An example is a pair of texts; `fit` sets it.
         labels: optional list, the classes of an example or its parts.
         starts_trained: bool. All weights are those of a checkpoint, with heads of the
@@ -87,6 +91,9 @@ class AlbertTask(_Presets):
     starts_trained = False
     reads_windows = False
     ignored_class: int | None = None
+    outputs_are: Any = "logits"
+    targets_are: Any = "ids"
+    weights_targets = False
     _auto_optimizer: AutoOptimizer | None = None
     _loss_is_default = False
     _preprocessor: Any = None

@@ -1,0 +1,373 @@
+"""Losses and metrics of Keras that fit what a task returns.
+
+A name stands for the loss or metric that reads the outputs as what they are, logits or
+probabilities. An object is used as it is, and refused if it reads them as the other.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from albert_tf.models.batching import PADDING_TARGET
+from albert_tf_lite.errors import AlbertError
+
+_METRICS = keras.metrics
+_LOSSES = keras.losses
+# They decide by a threshold, 0.5 by default.
+_WITH_THRESHOLD = (
+    _METRICS.BinaryAccuracy,
+    _METRICS.BinaryIoU,
+    _METRICS.FalseNegatives,
+    _METRICS.FalsePositives,
+    _METRICS.Precision,
+    _METRICS.Recall,
+    _METRICS.TrueNegatives,
+    _METRICS.TruePositives,
+)
+# They read probabilities, and have no option for logits.
+_OF_PROBABILITIES = (
+    _METRICS.KLDivergence,
+    _METRICS.PrecisionAtRecall,
+    _METRICS.RecallAtPrecision,
+    _METRICS.SensitivityAtSpecificity,
+    _METRICS.SpecificityAtSensitivity,
+    _LOSSES.CategoricalGeneralizedCrossEntropy,
+    _LOSSES.Dice,
+    _LOSSES.KLDivergence,
+    _LOSSES.Tversky,
+)
+_F_SCORES = (_METRICS.F1Score, _METRICS.FBetaScore)
+# They read one class per example.
+_OF_ONE_CLASS = (
+    _METRICS.CategoricalAccuracy,
+    _METRICS.CategoricalCrossentropy,
+    _METRICS.CategoricalHinge,
+    _METRICS.OneHotIoU,
+    _METRICS.OneHotMeanIoU,
+    _METRICS.SparseCategoricalAccuracy,
+    _METRICS.SparseCategoricalCrossentropy,
+    _METRICS.SparseTopKCategoricalAccuracy,
+    _METRICS.TopKCategoricalAccuracy,
+)
+# They read targets with one column per class.
+_OF_COLUMNS = (
+    *_WITH_THRESHOLD,
+    *_OF_PROBABILITIES,
+    *_F_SCORES,
+    _METRICS.AUC,
+    _METRICS.BinaryCrossentropy,
+    _METRICS.CategoricalAccuracy,
+    _METRICS.CategoricalCrossentropy,
+    _METRICS.OneHotIoU,
+    _METRICS.OneHotMeanIoU,
+    _METRICS.TopKCategoricalAccuracy,
+    _METRICS.CategoricalHinge,
+    _METRICS.CosineSimilarity,
+    _METRICS.Hinge,
+    _METRICS.MeanAbsoluteError,
+    _METRICS.MeanSquaredError,
+    _METRICS.Poisson,
+    _METRICS.RootMeanSquaredError,
+    _METRICS.SquaredHinge,
+)
+
+
+def fitting_losses(task: Any, loss: Any) -> Any:
+    """Return the `loss` of `compile` as objects that read the outputs of a task."""
+
+    def fitting(given):
+        given = _named_loss(task, given)
+        _check_vectors(task, given)
+        _check_logits(task, given)
+        _check_ignored(task, given)
+        return given
+
+    return _for_each(fitting, loss)
+
+
+def fitting_metrics(task: Any, metrics: Any, targets: str | None) -> Any:
+    """Return the `metrics` of `compile` as objects that read the outputs of a task.
+
+    `targets` are those of the loss, see `kind_of_targets`.
+    """
+
+    def fitting(given):
+        given = _named_metric(task, given)
+        _check_vectors(task, given)
+        _check_targets(task, given, targets)
+        _check_logits(task, given)
+        _check_ignored(task, given)
+        return given
+
+    return _for_each(fitting, metrics)
+
+
+def check_weighted(task: Any, metrics: Any) -> None:
+    """Raise if `metrics`, which have no weights, count what has the weight 0."""
+    if metrics and task.weights_targets:
+        raise AlbertError(
+            f"`metrics` would count the targets of {type(task).__name__} that have the "
+            "weight 0. Pass them as `weighted_metrics`."
+        )
+
+
+def kind_of_targets(task: Any, loss: Any) -> str | None:
+    """Return the targets that a loss of a task reads: "ids", "columns" or others."""
+    if task.targets_are != "ids":
+        return task.targets_are
+    classes = {type(part) for part in keras.tree.flatten(loss)}
+    return "ids" if classes == {_LOSSES.SparseCategoricalCrossentropy} else None
+
+
+def _for_each(fitting: Callable[[Any], Any], given: Any) -> Any:
+    """Return a structure of losses or metrics after a function of each."""
+    if isinstance(given, dict) and "class_name" not in given:
+        return {name: _for_each(fitting, part) for name, part in given.items()}
+    if isinstance(given, (list, tuple)):
+        return [_for_each(fitting, part) for part in given]
+    return None if given is None else fitting(given)
+
+
+# === Names, and functions of Keras, which have no options ===
+
+
+def _named_loss(task: Any, given: Any) -> Any:
+    """Return a loss with the options for the outputs of a task, if it is a name."""
+    if isinstance(given, dict):
+        return keras.losses.get(given)
+    name = _name_of(given)
+    if name is None:
+        return given
+    if name.lower() in ("crossentropy", "ce"):
+        if task.targets_are is None:
+            raise AlbertError(
+                f"{type(task).__name__} has no classes for the loss {name!r}. Pass "
+                'loss="auto".'
+            )
+        return task.default_loss()
+    known = given if inspect.isfunction(given) else keras.losses.get(name)
+    name_of_class = (
+        known.__name__ if inspect.isfunction(known) else type(known).__name__
+    )
+    cls = _class_of(keras.losses, name_of_class)
+    if cls is None:
+        return known
+    return cls.from_config({**cls().get_config(), "name": name, **_options(task, cls)})
+
+
+def _named_metric(task: Any, given: Any) -> Any:
+    """Return a metric with the options for the outputs of a task, if it is a name."""
+    if isinstance(given, dict):
+        return keras.metrics.get(given)
+    if inspect.isclass(given):
+        return given()
+    name = _name_of(given)
+    if name is None:
+        return given
+    if name.lower() in ("accuracy", "acc"):
+        return _accuracy(task, name)
+    if inspect.isfunction(given) and _class_of(keras.metrics, name) is None:
+        return given
+    metric: Any = keras.metrics.get(name)
+    cls = type(metric)
+    ignores_ids = task.targets_are == "ids" and task.ignored_class is not None
+    if cls is _METRICS.SparseCategoricalAccuracy and ignores_ids:
+        cls = TagAccuracy
+    return cls.from_config({**metric.get_config(), "name": name, **_options(task, cls)})
+
+
+def _accuracy(task: Any, name: str) -> Any:
+    """Return the metric "accuracy"."""
+    if task.targets_are == "columns":
+        raise AlbertError(
+            f"{name!r} has several meanings for {type(task).__name__}. Pass "
+            '"binary_accuracy" for the share of the decisions, one per text and class. '
+            "It is keras.metrics.BinaryAccuracy(threshold=0) for logits."
+        )
+    if task.targets_are is None:
+        raise AlbertError(
+            f"{type(task).__name__} has no classes for the metric {name!r}. Pass "
+            'metrics="auto".'
+        )
+    # Keras chooses between ids and columns by the shape of the targets.
+    return name if task.ignored_class is None else TagAccuracy(name=name)
+
+
+def _name_of(given: Any) -> str | None:
+    """Return a name, also that of a function of Keras; `None` for others."""
+    if isinstance(given, str):
+        return given
+    if inspect.isfunction(given) and given.__module__.startswith("keras."):
+        return given.__name__
+    return None
+
+
+def _class_of(module: Any, name: str) -> Any:
+    """Return the class of Keras for a function such as `binary_crossentropy`."""
+    for other, value in vars(module).items():
+        if inspect.isclass(value) and other.lower() == name.replace("_", "").lower():
+            return value
+    return None
+
+
+def _options(task: Any, cls: type) -> dict[str, Any]:
+    """Return the options with which a class of Keras reads the outputs of a task."""
+    options: dict[str, Any] = {}
+    names = inspect.signature(cls).parameters
+    if task.outputs_are != "probabilities" and "from_logits" in names:
+        options["from_logits"] = True
+    if task.outputs_are == "logits" and cls in _WITH_THRESHOLD:
+        options["threshold" if "threshold" in names else "thresholds"] = 0.0
+    has_ignored_ids = task.targets_are == "ids" and task.ignored_class is not None
+    if "ignore_class" in names and has_ignored_ids:
+        options["ignore_class"] = task.ignored_class
+    return options
+
+
+# === Checks ===
+
+
+def is_of_keras(given: Any) -> bool:
+    """Return whether a loss or metric is of a class of Keras, not of a subclass."""
+    name = type(given).__name__
+    classes = getattr(_METRICS, name, None), getattr(_LOSSES, name, None)
+    return type(given) in classes
+
+
+def _check_vectors(task: Any, given: Any) -> None:
+    """Raise if a loss or metric of Keras compares vectors with the scores of pairs."""
+    if task.outputs_are == "vectors" and is_of_keras(given):
+        raise AlbertError(
+            f"{_described(given)} compares each output with a target, but those of "
+            f"{type(task).__name__} are vectors, and the targets are scores of pairs. "
+            'Pass "auto", or one of your own.'
+        )
+
+
+def _check_logits(task: Any, given: Any) -> None:
+    """Raise if a loss or metric of Keras reads logits as probabilities, or reverse."""
+    if task.outputs_are == "numbers" and type(given) in (*_WITH_THRESHOLD, *_F_SCORES):
+        return
+    reads_logits = _reads_logits(given)
+    if reads_logits is None or reads_logits == (task.outputs_are != "probabilities"):
+        return
+    if reads_logits:
+        raise AlbertError(
+            f"{_described(given)} reads the outputs as logits, but this "
+            f"{type(task).__name__} returns probabilities, because it has an "
+            "`activation`. Pass it with from_logits=False, or with a threshold of 0.5."
+        )
+    ways = _ways_for_logits(given)
+    if hasattr(task, "probability_activation"):
+        activation = task.probability_activation.__name__
+        ways.append(f'build the model with activation="{activation}"')
+    ways = ways or ["leave it out"]
+    raise AlbertError(
+        f"{_described(given)} reads the outputs as probabilities, but "
+        f"{type(task).__name__} returns {task.outputs_are}. The value would be wrong "
+        f"without from_logits=True or threshold=0: {', or '.join(ways)}."
+    )
+
+
+def _reads_logits(given: Any) -> bool | None:
+    """Return whether a loss or metric reads logits; `None` if it reads anything."""
+    if not is_of_keras(given):
+        return None
+    if type(given) in _OF_PROBABILITIES:
+        return False
+    if type(given) in _F_SCORES:
+        return None if given.threshold is None else False
+    config = given.get_config()
+    if type(given) in _WITH_THRESHOLD:
+        return _decides_by_logits(config)
+    return config.get("from_logits")
+
+
+def _decides_by_logits(config: dict[str, Any]) -> bool | None:
+    """Return whether the thresholds of a metric are for logits, all of them 0."""
+    if config.get("top_k") is not None and config.get("thresholds") is None:
+        return None
+    thresholds = config.get("thresholds", config.get("threshold"))
+    # The default of all these metrics.
+    thresholds = 0.5 if thresholds is None else thresholds
+    return not any(keras.tree.flatten(thresholds))
+
+
+def _ways_for_logits(given: Any) -> list[str]:
+    """Return what to write for logits instead, if a loss or metric has an option."""
+    module = "metrics" if isinstance(given, keras.metrics.Metric) else "losses"
+    name = f"keras.{module}.{type(given).__name__}"
+    config = given.get_config()
+    for option, value in (("from_logits", True), ("threshold", 0), ("thresholds", 0)):
+        if option in config and type(given) not in _F_SCORES:
+            return [f"pass {name}({option}={value})"]
+    return []
+
+
+def _check_targets(task: Any, metric: Any, targets: str | None) -> None:
+    """Raise if a metric of Keras reads other targets than those of the task."""
+    if not is_of_keras(metric):
+        return
+    cls = type(metric)
+    compares_ids = cls in (_METRICS.IoU, _METRICS.MeanIoU) and metric.sparse_y_pred
+    if cls is _METRICS.Accuracy or compares_ids:
+        raise AlbertError(
+            f"{_described(metric)} compares class ids, but {type(task).__name__} "
+            'returns a number per class. Pass the name "accuracy", or a metric of '
+            "categories."
+        )
+    if targets == "ids" and cls in _OF_COLUMNS:
+        raise AlbertError(
+            f"{_described(metric)} reads targets with a column per class, but those "
+            f'of {type(task).__name__} are class ids. Pass the name "accuracy" or a '
+            "Sparse... metric; or train on columns of 0 and 1 with "
+            'loss="categorical_crossentropy", and pass metrics of logits '
+            "from_logits=True or threshold=0."
+        )
+    if task.outputs_are == "numbers" and cls in _OF_ONE_CLASS:
+        raise AlbertError(
+            f"{_described(metric)} compares classes, but {type(task).__name__} has "
+            'none. Pass metrics="auto".'
+        )
+    chooses_one = cls in _F_SCORES and metric.threshold is None
+    if targets == "columns" and (cls in _OF_ONE_CLASS or chooses_one):
+        raise AlbertError(
+            f"{_described(metric)} reads one class per text, but those of "
+            f"{type(task).__name__} are any number. Pass "
+            '"binary_accuracy", "precision" or "recall", or for logits metrics with '
+            "from_logits=True or threshold=0."
+        )
+
+
+def _check_ignored(task: Any, given: Any) -> None:
+    """Raise if a loss or metric of Keras counts targets that do not count."""
+    if task.ignored_class is None or not is_of_keras(given):
+        return
+    # In its mean, this one counts what it ignores as 0.
+    is_mean = type(given) is _METRICS.SparseCategoricalCrossentropy
+    if is_mean or given.get_config().get("ignore_class") != task.ignored_class:
+        raise AlbertError(
+            f"{_described(given)} would count the targets of {type(task).__name__} "
+            f"that are {task.ignored_class}: padding and other tokens without target. "
+            'Pass "auto", or one of your own that leaves them out.'
+        )
+
+
+def _described(given: Any) -> str:
+    """Return the name of a loss or metric as the user may have written it."""
+    return f"{type(given).__name__} ({given.name!r})"
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class TagAccuracy(keras.metrics.SparseCategoricalAccuracy):
+    """Accuracy of the tags of tokens, except those of `PADDING_TARGET`."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        counted = keras.ops.cast(y_true != PADDING_TARGET, self.dtype)
+        if sample_weight is not None:
+            weight = keras.ops.cast(sample_weight, self.dtype)
+            # One weight per text or per token.
+            counted *= weight[:, None] if len(weight.shape) == 1 else weight
+        super().update_state(keras.ops.maximum(y_true, 0), y_pred, counted)

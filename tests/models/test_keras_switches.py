@@ -1,0 +1,153 @@
+"""Every task under every switch of Keras trains like plain Keras, or refuses."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from task_cases import CASES, COUNT
+
+from albert_tf import AlbertError, models
+from albert_tf.models import datasets
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Gradients do not exist for variables"),
+    pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer"),
+]
+BATCH_SIZE = 4
+WEIGHTS = np.linspace(0.0, 2.0, COUNT)
+CLASS_WEIGHT = {0: 3.0, 1: 0.5, 2: 1.0}
+
+
+def sgd(**options):
+    """An optimizer that does not turn rounding errors into steps, as Adam does."""
+    return keras.optimizers.SGD(0.02, momentum=0.5, **options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Switch:
+    """Arguments of `compile` and `fit` under which a task equals a plain Keras model.
+
+    `optimizer` and `fit` are for both, `compile` is for the task alone.
+    """
+
+    optimizer: Callable[[], Any] = sgd
+    compile: dict[str, Any] = dataclasses.field(default_factory=dict)
+    fit: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tolerance: float = 2e-5
+    # Keras' graphs, where other switches are quicker to test without.
+    is_traced: bool = False
+    # Fields of the tasks that refuse the switch, with the message.
+    refused_by: Callable[[Any], bool] = lambda cls: False
+    message: str = ""
+
+
+# In an order by which each is tried first with a task that it suits, see `QUICK`.
+SWITCHES = {
+    "class_weight": Switch(
+        fit={"class_weight": CLASS_WEIGHT},
+        refused_by=lambda cls: not cls.takes_class_weight,
+        message="`class_weight` is for classifiers",
+    ),
+    "jit_compile": Switch(
+        compile={"jit_compile": True}, is_traced=True, tolerance=1e-4
+    ),
+    "sample_weight": Switch(
+        fit={"sample_weight": WEIGHTS},
+        refused_by=lambda cls: cls is models.AlbertTextEmbedder,
+        message="Pairs have no `sample_weight`",
+    ),
+    "run_eagerly": Switch(compile={"run_eagerly": True}),
+    "steps_per_execution": Switch(compile={"steps_per_execution": 2}, is_traced=True),
+    "gradient accumulation": Switch(lambda: sgd(gradient_accumulation_steps=2)),
+    "moving averages": Switch(lambda: sgd(use_ema=True, ema_momentum=0.5)),
+    "clipping": Switch(lambda: sgd(global_clipnorm=0.1)),
+    "schedule": Switch(
+        lambda: keras.optimizers.SGD(
+            keras.optimizers.schedules.CosineDecay(0.05, decay_steps=4)
+        )
+    ),
+    "loss scale": Switch(lambda: keras.optimizers.LossScaleOptimizer(sgd())),
+    "Adam by its name": Switch(lambda: "adam", tolerance=1e-3),
+    "graph": Switch(is_traced=True),
+}
+# For `make test`, each switch for one task, and each task with one switch.
+QUICK = set(zip(CASES, itertools.cycle(SWITCHES), strict=False))
+
+
+def switches(all_switches, quick):
+    """Parametrize a test by tasks and switches, of which `quick` run in `make test`."""
+    parameters = []
+    for name, switch in itertools.product(CASES, all_switches):
+        value = all_switches[switch]
+        marks = [pytest.mark.traced] if value.is_traced else []
+        if (name, switch) not in quick:
+            marks.append(pytest.mark.nightly)
+        label = f"{name}, {switch}"
+        parameters.append(pytest.param(CASES[name], value, id=label, marks=marks))
+    return pytest.mark.parametrize(("case", "switch"), parameters)
+
+
+def build(case, **sizes):
+    """Build a task without dropout, always with the same weights."""
+    keras.utils.set_random_seed(4)
+    arguments = dict(case.init_kwargs)
+    if "dropout" in arguments:
+        arguments["dropout"] = 0.0
+    case = dataclasses.replace(case, init_kwargs=arguments)
+    return case.build(num_layers=1, hidden_dropout=0.0, **sizes)
+
+
+def plain_model(case):
+    """Return the graph of the task as a model of Keras, with the task's data."""
+    task = build(case)
+    if case.cls is CASES["early-exit classifier"].cls:
+        # It trains another graph than it predicts with.
+        return task, task
+    return task, keras.Model(task.input, task.output)
+
+
+@switches(SWITCHES, QUICK)
+def test_a_switch_trains_like_plain_keras(case, switch):
+    task = build(case)
+    task.compile(switch.optimizer(), **switch.compile)
+    fit = {"batch_size": BATCH_SIZE, "epochs": 1, "shuffle": False, "verbose": 0}
+    if switch.refused_by(case.cls):
+        with pytest.raises(AlbertError, match=switch.message):
+            task.fit(case.train_x, case.y, **fit, **switch.fit)
+        return
+    keras.utils.set_random_seed(5)
+    given = task.fit(case.train_x, case.y, **fit, **switch.fit).history
+
+    other, plain = plain_model(case)
+    plain.compile(switch.optimizer(), other.default_loss(), **other.default_metrics())
+    options = dict(switch.fit)
+    weights = options.pop("sample_weight", None)
+    keras.utils.set_random_seed(5)
+    batches = datasets.keras_data(
+        other,
+        case.train_x,
+        case.y,
+        weights,
+        batch_size=BATCH_SIZE,
+        max_tokens=None,
+        shuffle=False,
+    )
+    fit_plain = keras.Model.fit
+    expected = fit_plain(plain, batches, epochs=1, verbose=0, **options).history
+
+    assert given.keys() == expected.keys()
+    for name, values in expected.items():
+        assert given[name] == pytest.approx(values, abs=10 * switch.tolerance), name
+    # The plain model lacks a pooler that no head reads.
+    trained = {weight.path: np.array(weight) for weight in task.weights}
+    for weight in plain.weights:
+        np.testing.assert_allclose(
+            trained[weight.path],
+            np.array(weight),
+            atol=switch.tolerance,
+            err_msg=weight.path,
+        )
