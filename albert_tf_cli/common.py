@@ -27,6 +27,7 @@ from albert_tf.files import (
     split_head,
 )
 from albert_tf_lite.errors import AlbertError, MissingPackageError
+from albert_tf_lite.pointers import check_downloaded
 
 # Control characters but tab and line feed, those that reverse text, and the halves of
 # surrogate pairs. A terminal would obey them, or they cannot be encoded.
@@ -101,6 +102,8 @@ def check_checkpoint(name: str) -> None:
         raise FileNotFoundError("The path of the model is empty.")
     name, _ = split_head(name)
     path = pathlib.Path(name)
+    if path.is_file():
+        check_downloaded(path)
     if state_folder(path).exists() and not (path / "config.json").exists():
         raise FileNotFoundError(
             f"The training in {name} is unfinished. Run the same command again to "
@@ -156,8 +159,11 @@ def open_network(
 def read_metrics(model: str) -> dict[str, Any]:
     """Return what `finetune` recorded beside a model, an empty dict without it."""
     file = pathlib.Path(model, "metrics.json")
+    if not file.is_file():
+        return {}
+    check_downloaded(file)
     try:
-        fields = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        fields = json.loads(file.read_text("utf-8"))
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
@@ -172,6 +178,8 @@ def check_files(*names: str | None) -> None:
     for name in names:
         if name is not None and not pathlib.Path(name).is_file():
             raise FileNotFoundError(f"{name} is not a file.")
+        if name is not None:
+            check_downloaded(name)
 
 
 def check_output(path: str, overwrite: bool) -> None:

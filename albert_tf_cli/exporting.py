@@ -1,6 +1,7 @@
 """The command `albert-tf export`."""
 
 import os
+import pathlib
 from typing import Annotated, Any, Literal
 
 import typer
@@ -10,7 +11,7 @@ from albert_tf_cli.evaluation import checked_reader, read_remembered
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.opening import preset_digest
+from albert_tf_lite.opening import NETWORK, int8_file, preset_digest
 
 # Texts of several lengths, with digits, full-width letters and emoji.
 TEXTS = [
@@ -99,7 +100,7 @@ def export(
     from albert_tf.export.engines import ENGINES
 
     write, open_file = ENGINES[format_name]
-    write(trained, path, precision=precision)
+    write(trained, path, precision=precision, **_preset(model, path))
     exported = open_file(path)
     summary = {
         "wrote": f"{path} ({format_name} {precision}), which needs no other file",
@@ -108,6 +109,14 @@ def export(
     if examples:
         summary |= _compare_scores(task, trained, exported, examples)
     common.print_summary(summary)
+
+
+def _preset(model, path):
+    """Return the argument by which a file beside a model answers for it."""
+    file = pathlib.Path(path).resolve()
+    names = (NETWORK, int8_file(NETWORK).name)
+    is_beside = file.parent == pathlib.Path(model).resolve() and file.name in names
+    return {"preset": model} if is_beside else {}
 
 
 def _read_examples(model, task, trained, file, columns):

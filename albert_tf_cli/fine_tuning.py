@@ -1,6 +1,5 @@
 """The command `albert-tf finetune`."""
 
-import contextlib
 import pathlib
 import types
 import warnings
@@ -22,7 +21,7 @@ from albert_tf_cli.options import (
 )
 from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_cli.tasks.task import as_columns
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, MissingPackageError
 from albert_tf_lite.onnx_model import OnnxModel
 from albert_tf_lite.opening import (
     LEAST_AGREEMENT,
@@ -330,6 +329,7 @@ def _train(context, args, model, task, data):
 
 def _write(context, args, model, task, data, metrics):
     """Write metrics.json, history.png, the exported models and the model card."""
+    from albert_tf.checkpoints.layout import first_line
     from albert_tf.files import remove_directory, write_json
     from albert_tf.model_card import write_model_card
     from albert_tf.training.run_state import plot_history
@@ -347,7 +347,7 @@ def _write(context, args, model, task, data, metrics):
         *(metrics["history"], ("loss", args.monitor), folder / "history.png"),
         start=metrics.get("start"),
     )
-    _export(model, folder, data["dev"])
+    failure = _export(model, folder, data["dev"])
     write_model_card(folder, model, **card)
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
@@ -361,36 +361,61 @@ def _write(context, args, model, task, data, metrics):
         f"{', '.join(best)}. Model, README.md and metrics.json are in {args.output}",
         soft_wrap=True,
     )
+    if failure is not None:
+        raise AlbertError(
+            f"The model in {folder} is complete, but {NETWORK} for answers without "
+            f"TensorFlow could not be written: {first_line(failure)} To write it, run: "
+            f"albert-tf export {folder} {folder / NETWORK}"
+        ) from failure
 
 
 def _export(model, folder, dev):
-    """Write files for answers without TensorFlow, if package and task allow it.
+    """Write files for answers without TensorFlow, if the task has any.
 
-    One in int8 is kept if it is safe.
+    Return the error if that fails: the training is complete, and its other files are
+    written.
     """
-    from albert_tf.export import onnx
-
     network, int8 = folder / NETWORK, int8_file(folder / NETWORK)
-    # An earlier training may have left one.
-    int8.unlink(missing_ok=True)
-    with contextlib.suppress(ImportError, AlbertError):
-        onnx(model, network, preset=folder)
-        if len(dev) < LEAST_EXAMPLES:
-            return
-        step = -(-len(dev) // MOST_COMPARED)
-        texts = dev.select(range(0, len(dev), step)).x
-        onnx(model, int8, precision="int8", preset=folder, compare=texts)
-        settings = OnnxModel(int8, threads=1).settings
-        found = settings["agreement"]
-        answers, use = f"those of float32 for {found['answers']:.1%}", "int8"
-        if not is_safe(settings):
-            int8.unlink()
-            use = f"float32, because {LEAST_AGREEMENT:.1%} is needed for int8"
-        common.console.print(
-            f"Answers in int8 are {answers} of {found['examples']:,} dev examples: "
-            f"predict uses {use}",
-            soft_wrap=True,
+    for file in (network, int8):
+        # An earlier training may have left one.
+        file.unlink(missing_ok=True)
+    if model.exported_settings() is None:
+        return None
+    try:
+        _write_networks(model, network, dev)
+    except MissingPackageError as error:
+        warnings.warn(
+            f"The files for answers without TensorFlow are incomplete: {error}",
+            stacklevel=2,
         )
+    except Exception as error:
+        return error
+    return None
+
+
+def _write_networks(model, network, dev):
+    """Write the network in float32, and in int8 if that is safe."""
+    from albert_tf.export import onnx
+    from albert_tf.export.agreement import is_comparable
+
+    folder, int8 = network.parent, int8_file(network)
+    onnx(model, network, preset=folder)
+    if len(dev) < LEAST_EXAMPLES or not is_comparable(model.name_of_task):
+        return
+    step = -(-len(dev) // MOST_COMPARED)
+    texts = dev.select(range(0, len(dev), step)).x
+    onnx(model, int8, precision="int8", preset=folder, compare=texts)
+    settings = OnnxModel(int8, threads=1).settings
+    found = settings["agreement"]
+    answers, use = f"those of float32 for {found['answers']:.1%}", "int8"
+    if not is_safe(settings):
+        int8.unlink()
+        use = f"float32, because {LEAST_AGREEMENT:.1%} is needed for int8"
+    common.console.print(
+        f"Answers in int8 are {answers} of {found['examples']:,} dev examples: "
+        f"predict uses {use}",
+        soft_wrap=True,
+    )
 
 
 def _outcome(metrics):

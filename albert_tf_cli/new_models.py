@@ -6,6 +6,7 @@ import pathlib
 from typing import Any
 
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_downloaded
 
 
 def choose_model_class(task, early_exit, class_weight, options):
@@ -106,6 +107,7 @@ def new_network(config, checkpoint, records):
         return read_weights(checkpoint, records.order_classes)
     file, size = pathlib.Path(config), records.tokens["size"]
     if file.is_file():
+        check_downloaded(file)
         sizes = json.loads(file.read_text("utf-8"))
         backbone = AlbertBackbone(**{**sizes, "vocabulary_size": size})
     else:

@@ -89,9 +89,9 @@ class ExportedModel:
         if settings is None:
             raise AlbertError(
                 f"{path} cannot be opened by {type(self).__name__}: it is truncated, "
-                "of another kind, without the settings of albert_tf, or the weights "
-                "beside it are others. Expected a file of albert_tf.export.onnx for "
-                "OnnxModel, of albert_tf.export.litert for LiteRTModel."
+                "of another kind, or without the settings of albert_tf. Expected a "
+                "file of albert_tf.export.onnx for OnnxModel, of "
+                "albert_tf.export.litert for LiteRTModel."
             )
         self.path = os.path.abspath(path)
         self._process = os.getpid()

@@ -16,6 +16,7 @@ from albert_tf_lite.cpus import available_cpus
 from albert_tf_lite.errors import AlbertError, hide_exit, import_extra, silent_stderr
 from albert_tf_lite.exported_model import SETTINGS, ExportedModel, check_network
 from albert_tf_lite.packing import INPUTS
+from albert_tf_lite.pointers import check_downloaded
 
 # Operations of a small model are short, and threads wait for each other.
 _MOST_THREADS = 4
@@ -50,6 +51,7 @@ class LiteRTModel(ExportedModel):
             compiled_model = import_extra("ai_edge_litert.compiled_model")
             options = import_extra("ai_edge_litert.options")
             environment = _litert_environment()
+        check_downloaded(path)
         settings = None
         with (
             contextlib.suppress(zipfile.BadZipFile, KeyError),

@@ -1,18 +1,21 @@
 """Models in ONNX files."""
 
-import contextlib
+import hashlib
 import os
+import pathlib
 
 import numpy as np
 
 from albert_tf_lite.changes import change_check
-from albert_tf_lite.errors import import_extra
+from albert_tf_lite.errors import AlbertError, import_extra
 from albert_tf_lite.exported_model import (
     SETTINGS,
     ExportedModel,
     check_network,
     onnx_checksum,
 )
+from albert_tf_lite.onnx_metadata import read_metadata
+from albert_tf_lite.pointers import check_downloaded
 
 
 class OnnxModel(ExportedModel):
@@ -27,7 +30,8 @@ class OnnxModel(ExportedModel):
     Raises:
         FileNotFoundError: if the file does not exist.
         ImportError: if onnxruntime is not installed.
-        AlbertError: if the file was not written by `albert_tf.export.onnx`.
+        AlbertError: if the file was not written by `albert_tf.export.onnx`, or its
+            weights beside it are missing, damaged or those of another model.
 
     Example:
     ```python
@@ -37,24 +41,53 @@ class OnnxModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
-        self.threads, self._check_unchanged = threads, change_check(path)
+        self.threads = threads
         onnxruntime = import_extra("onnxruntime")
-        state = import_extra("onnxruntime.capi.onnxruntime_pybind11_state")
-        # Raises for a missing file, as ONNX Runtime does not.
-        open(path, "rb").close()
+        check_downloaded(path)
+        self._check_unchanged = change_check(path)
+        super().__init__(path, read_metadata(path).get(SETTINGS))
+        check_network(path, *onnx_checksum(path))
+        if weights := self.settings.get("weights"):
+            file = pathlib.Path(path).parent / pathlib.Path(weights["file"]).name
+            if not file.is_file():
+                raise AlbertError(
+                    f"{path} needs its weights in {file.name} beside it, which does "
+                    "not exist. Copy both files together, under their names, or "
+                    "export the model again."
+                )
+            self._check_unchanged()
+            self._check_unchanged = change_check(path, file)
+            _check_weights(path, file, weights["sha256"])
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads or 0
-        settings = None
-        damage = (state.InvalidProtobuf, state.InvalidGraph, state.InvalidArgument)
-        with contextlib.suppress(*damage, state.Fail, UnicodeDecodeError):
+        try:
             self._session = onnxruntime.InferenceSession(
                 str(path), options, providers=["CPUExecutionProvider"]
             )
-            settings = self._session.get_modelmeta().custom_metadata_map.get(SETTINGS)
-        super().__init__(path, settings)
-        check_network(path, *onnx_checksum(path))
+        # The errors of ONNX Runtime have no common class.
+        except Exception as error:
+            raise AlbertError(
+                f"ONNX Runtime cannot open {path}: {str(error).splitlines()[0]}. If "
+                "its weights are in another file, put that beside it. Otherwise, "
+                "export the model again."
+            ) from error
+        # Another file may have come between the checksum and the session.
+        self._check_unchanged()
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         features = {name: np.asarray(x, "int32") for name, x in features.items()}
         (output,) = self._session.run([self.settings["output"]], features)
         return output
+
+
+def _check_weights(graph: str | os.PathLike, file: pathlib.Path, expected: str) -> None:
+    """Raise unless a file holds the weights that a graph was exported with."""
+    check_downloaded(file)
+    with open(file, "rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    if digest != expected:
+        raise AlbertError(
+            f"{file} does not hold the weights of {graph}: its checksum is another. "
+            "It was damaged, or overwritten by another training. Export the model "
+            "again, or copy both files of one export."
+        )

@@ -9,6 +9,7 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 from albert_tf_lite.litert_model import LiteRTModel
 from albert_tf_lite.onnx_model import OnnxModel
+from albert_tf_lite.pointers import read_bytes
 
 # The file in the directory of a model that answers without TensorFlow.
 NETWORK = "model.onnx"
@@ -17,12 +18,15 @@ NETWORK = "model.onnx"
 INT8 = ".int8.onnx"
 LEAST_AGREEMENT, LEAST_EXAMPLES = 0.995, 200
 _PRECISIONS = ("float32", "int8")
-# The files of a preset that determine its answers, and those of a checkpoint of
-# TensorFlow, whose index has the checksums of the weights.
+# The files of a model that determine its answers: of a preset, of a checkpoint of
+# TensorFlow, whose index has the checksums of the weights, and of a directory of
+# Hugging Face.
 _PRESET = (
     *("config.json", "task.json", "preprocessor.json", "tokenizer.json"),
     *("*.weights.h5", "assets/tokenizer/*"),
-    *("albert_config.json", "*.index", "vocab.txt", "spiece.model"),
+    *("albert_config*.json", "bert_config*.json", "*.index"),
+    *("vocab*.txt", "*.model", "tokenizer_config.json", "added_tokens.json"),
+    *("*.safetensors", "pytorch_model*.bin", "*.keras"),
 )
 
 
@@ -90,7 +94,7 @@ def _is_of(model, directory):
 
 def preset_files(directory: pathlib.Path) -> list[pathlib.Path]:
     """Return the files of a model that determine its answers."""
-    return sorted(file for x in _PRESET for file in directory.glob(x))
+    return sorted({file for x in _PRESET for file in directory.glob(x)})
 
 
 def preset_digest(directory: str | os.PathLike) -> str:
@@ -98,5 +102,5 @@ def preset_digest(directory: str | os.PathLike) -> str:
     directory, digest = pathlib.Path(directory), hashlib.sha256()
     for file in preset_files(directory):
         digest.update(file.relative_to(directory).as_posix().encode() + b"\0")
-        digest.update(file.read_bytes())
+        digest.update(read_bytes(file))
     return digest.hexdigest()

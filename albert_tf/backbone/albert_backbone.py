@@ -1,5 +1,6 @@
-import contextlib
+import json
 import os
+import pathlib
 from typing import Any
 
 import keras
@@ -25,6 +26,7 @@ from albert_tf.layers.common import (
 )
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_downloaded, read_bytes
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -282,17 +284,16 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         Raises:
             AlbertError: if it is not a preset of this package.
         """
-        model = None
-        if not os.fspath(preset).startswith("hf://"):
-            with contextlib.suppress(ValueError, FileNotFoundError):
-                model = super().from_preset(preset, load_weights=load_weights, **kwargs)
-        if not isinstance(model, cls):
+        folder = pathlib.Path(preset)
+        stored = _stored_class(folder / "config.json")
+        if stored is None or not issubclass(stored, cls):
             raise AlbertError(
                 f"{preset} is not a preset of albert-tf. Load checkpoints of other "
                 "forms, releases and those on the Hugging Face Hub with "
                 "albert_tf.load_checkpoint."
             )
-        return model
+        check_downloaded(*folder.glob("model*.weights.h5"))
+        return super().from_preset(preset, load_weights=load_weights, **kwargs)
 
     def freeze_embeddings(self) -> None:
         """Freeze the embedding, because small data sets train few rows of its tables.
@@ -395,3 +396,13 @@ SIZES = {
     "albert_xlarge_en": _english(24, 2048, 16),
     "albert_xxlarge_en": _english(12, 4096, 64),
 }
+
+
+def _stored_class(config: pathlib.Path) -> Any:
+    """Return the class in the config of a preset, `None` without a known one."""
+    content = read_bytes(config) if config.is_file() else b"{}"
+    try:
+        name = json.loads(content)["registered_name"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return keras.saving.get_registered_object(name)

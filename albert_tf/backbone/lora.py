@@ -11,6 +11,7 @@ import keras_hub
 from albert_tf.files import check_space
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_downloaded
 
 
 def enable_lora(
@@ -64,6 +65,7 @@ def load_lora_weights(self: Any, filepath: str | os.PathLike) -> None:
     Raises:
         AlbertError: if the backbone has LoRA of another rank or in other layers.
     """
+    check_downloaded(filepath)
     with h5py.File(filepath, "r") as file:
         attributes = file["lora"].attrs
         saved = int(attributes["rank"]), list(attributes["target_layer_names"])

@@ -1,13 +1,18 @@
 """Base class of the backbone and of all tasks, with the presets of KerasHub."""
 
 import functools
+import hashlib
+import os
+import pathlib
 import threading
 
+import h5py
 import keras
 
 from albert_tf.files import check_space
 from albert_tf.layers.common import check_arguments
 from albert_tf.model_card import write_model_card
+from albert_tf_lite.errors import AlbertError
 
 # Keras replaces the bases of the class of a functional model, KerasHub resets them for
 # each task, and tasks on one backbone add nodes to its layers. Two threads that do so
@@ -66,4 +71,45 @@ class Presets:
             super().save_to_preset(preset_dir, **kwargs)
         finally:
             backbone.dtype_policy = policy
+        _bind_head(pathlib.Path(preset_dir))
         write_model_card(preset_dir, self)
+
+
+# === The files of weights of a task ===
+
+# An attribute of the file of the head: the SHA-256 of the weights of the backbone.
+_BACKBONE = "albert_tf_backbone_sha256"
+_HEAD = "task.weights.h5"
+
+
+def check_head(preset: str | os.PathLike) -> None:
+    """Raise if the head in a preset is not of the backbone in it.
+
+    The head of another training would fit. Presets of KerasHub have no checksum.
+    """
+    head = pathlib.Path(preset, _HEAD)
+    if not head.is_file():
+        return
+    with h5py.File(head) as file:
+        expected = file.attrs.get(_BACKBONE)
+    if expected is not None and expected != _backbone_digest(head.parent):
+        raise AlbertError(
+            f"{head} and the model.weights.h5 beside it are of different trainings: "
+            "the checksum of the backbone is another. Copy all files of one preset "
+            "again."
+        )
+
+
+def _bind_head(preset):
+    """Write the checksum of the backbone into the file of the head, if there is one."""
+    if (preset / _HEAD).is_file():
+        with h5py.File(preset / _HEAD, "r+") as file:
+            file.attrs[_BACKBONE] = _backbone_digest(preset)
+
+
+def _backbone_digest(preset):
+    digest = hashlib.sha256()
+    # Large backbones are in several files.
+    for file in sorted(preset.glob("model*.weights.h5")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

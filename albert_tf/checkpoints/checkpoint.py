@@ -13,7 +13,7 @@ import keras
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import backbone_config, check_groups, read_config
 from albert_tf.checkpoints.formats import Files
-from albert_tf.checkpoints.heads import HEADS, heads_in, read_head
+from albert_tf.checkpoints.heads import heads_in, missing_in, read_head
 from albert_tf.checkpoints.layout import (
     ENCODER_PARTS,
     CheckpointError,
@@ -94,13 +94,20 @@ class Checkpoint:
             raise CheckpointError(
                 f"The head {name} of {self.name} is incomplete: {self.config_source} "
                 f"describes {view.config.get('architectures', 'a classifier')}, and "
-                f"the file has {listed(found)}. Other heads: {', '.join(others)}."
+                f"the file has {listed(found)}. Other heads: "
+                f"{', '.join(others) or 'none'}."
             )
         return view
 
     def views(self) -> dict[str, "Checkpoint"]:
-        """Return this checkpoint with each named head, by its name."""
-        return {name: self.with_head(name) for name in self.named_heads}
+        """Return this checkpoint with each complete named head, by its name."""
+        views = {}
+        for name in self.named_heads:
+            try:
+                views[name] = self.with_head(name)
+            except CheckpointError as error:
+                warnings.warn(f"{error} It is left out.", stacklevel=3)
+        return views
 
     def _select(self, head: str | None) -> None:
         """Choose a named head, or with `None` the heads without a name."""
@@ -195,9 +202,13 @@ class Checkpoint:
     @property
     def parts(self) -> list[str]:
         """The parts of a model that this checkpoint holds, heads last."""
-        for part in HEADS:
-            self._has(part)
-        return [*ENCODER_PARTS, *["pooler"] * self.has_pooler, *self.heads]
+        pooler = ["pooler"] * (not self._lacks("pooler"))
+        return [*ENCODER_PARTS, *pooler, *self.heads]
+
+    @property
+    def incomplete_heads(self) -> dict[str, list[str]]:
+        """The tensors that the file lacks of each head of which it has a part."""
+        return missing_in(self.layout, self.shapes)
 
     def num_classes(self, part: str) -> int:
         """Return the number of classes of a head; 0 without it, or if it has none."""
@@ -216,13 +227,17 @@ class Checkpoint:
 
     def _has(self, part: str) -> bool:
         """Return whether the pooler or a head is complete; raise if it is in part."""
-        names = self.layout.names([part])
-        missing = [name for name in names if name not in self.shapes]
-        if 0 < len(missing) < len(names):
+        missing = self._lacks(part)
+        if 0 < len(missing) < len(self.layout.names([part])):
             raise CheckpointError(
                 f"{self.path} has only a part of the {part}: it lacks {missing}."
             )
         return not missing if part == "pooler" else part in self.heads
+
+    def _lacks(self, part: str) -> list[str]:
+        """Return the tensors of the pooler or a head that the file lacks."""
+        names = self.layout.names([part])
+        return [name for name in names if name not in self.shapes]
 
     # === Loading ===
 
@@ -243,6 +258,13 @@ class Checkpoint:
                 f'{self.path} has the "{self.layout.name}" layout, which has no place '
                 f"for {', '.join(unplaced)}."
             )
+        for part, missing in self.incomplete_heads.items():
+            if part not in parts:
+                warnings.warn(
+                    f"{self.path} has only a part of the {part}: it lacks {missing}. "
+                    "The head is left out.",
+                    stacklevel=4,
+                )
         plan = plan_weights(self.layout, model, parts)
         check_plan(plan, self.layout, self.shapes, self.path, self.config_source)
         for weight, tensors in plan:

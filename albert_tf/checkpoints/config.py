@@ -2,19 +2,21 @@
 
 import json
 import os
-import pathlib
 from typing import Any
 
 from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
 from albert_tf.checkpoints.layout import CheckpointError, Layout
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
+from albert_tf_lite.pointers import read_bytes
 
 
 def read_json(path: str | os.PathLike, kind: type) -> Any:
     """Return the content of a JSON file, a `dict` or a `list`."""
+    data = read_bytes(path)
     try:
         # Some editors on Windows write a byte order mark, which JSON does not allow.
-        content = json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not a JSON file: {error}") from error
     if not isinstance(content, kind):

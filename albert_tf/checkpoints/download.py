@@ -14,13 +14,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.formats import bundle
-from albert_tf.checkpoints.layout import CheckpointError, first_line, name_damage
+from albert_tf.checkpoints.formats import bundle, huggingface, keras_model
+from albert_tf.checkpoints.layout import (
+    CheckpointError,
+    first_line,
+    listed,
+    name_damage,
+)
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.extras import import_extra
 from albert_tf.files import HUB, write_json
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_downloaded
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 TIMEOUT_SECONDS = 10, 30  # To connect, and between two packets.
@@ -32,6 +38,7 @@ def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
 
     Raise if it expands to more than 20 times its size.
     """
+    check_downloaded(archive)
     expanded = 0
 
     def checked(member, folder):
@@ -57,8 +64,7 @@ def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
 
 # Every form that is read, and no weights of Flax, ONNX and TensorFlow 2.
 _HUB_FILES = ["*.json", "*.txt", "*.model", "assets/**", "*.safetensors", "*.keras"]
-_HUB_FILES += ["model.weights*.h5", "task.weights.h5", "*.index", "*.data-*-of-*"]
-_HUB_WEIGHTS = ("*.safetensors", "*.h5", "*.keras", "*.index")
+_HUB_FILES += ["model*.weights.h5", "task.weights.h5", "*.index", "*.data-*-of-*"]
 
 
 def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
@@ -69,9 +75,40 @@ def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
     download = huggingface_hub.snapshot_download
     folder = pathlib.Path(download(name, allow_patterns=_HUB_FILES, **options))
     # Many repositories have their weights in both formats.
-    if not any(any(folder.glob(pattern)) for pattern in _HUB_WEIGHTS):
+    if _missing_weights(folder):
         download(name, allow_patterns=["pytorch_model*.bin"], **options)
+    # Without network, or after an interruption, a part of the files is in the cache.
+    if problem := _missing_weights(folder):
+        raise FileNotFoundError(
+            f"{path} is incomplete in the cache: {problem} If a download was "
+            "interrupted, run the same again with a connection to the Hub. Weights "
+            "for Flax and TensorFlow 2 are not read."
+        )
     return folder
+
+
+def _missing_weights(folder: pathlib.Path) -> str:
+    """Return which files of weights a folder lacks, "" if it is complete."""
+    try:
+        found = [
+            file
+            for format_ in (huggingface, bundle, keras_model)
+            for path in format_.find(folder)
+            for file in format_.files_of(path)
+        ]
+    except FileNotFoundError as error:
+        return str(error)
+    names = sorted(file.name for file in folder.iterdir())
+    return "" if found else f"{folder} has no weights, only {listed(names)}."
+
+
+def interruption_hint(folder: pathlib.Path) -> str:
+    """Return advice for a folder with a part of a download from the Hub, else ""."""
+    # Where the client of the Hub keeps incomplete files, for folders and for its cache.
+    places = (folder / ".cache" / "huggingface", folder.parent.parent / "blobs")
+    if any(any(place.rglob("*.incomplete")) for place in places):
+        return " A download from the Hub was interrupted. Run it again."
+    return ""
 
 
 # === Releases ===
@@ -117,12 +154,12 @@ def download_release(name: str, progress: bool = False) -> pathlib.Path:
     path = os.environ.get("ALBERT_TF_CACHE") or f"{user}/albert_tf"
     cache = pathlib.Path(path).expanduser()
     folder = cache / name
-    # The folder gets its name when all files are in it.
-    if any(folder.glob("*.index")):
+    if _is_complete(folder):
         return folder
     for mirror in release.mirrors:
+        # The cache of the Hub may lack it, or hold a part of it.
         with contextlib.suppress(ImportError, OSError):
-            return fetch_from_hub(HUB + mirror, local_files_only=True)
+            return _fetch_mirror(release, mirror, local_files_only=True)
     cache.mkdir(parents=True, exist_ok=True)
     archive = cache / pathlib.PurePosixPath(urlsplit(release.url).path).name
     with tempfile.TemporaryDirectory(
@@ -163,13 +200,40 @@ def _fetch_from_mirrors(release: Release, error: Exception) -> pathlib.Path:
     for mirror in release.mirrors:
         warnings.warn(f"{error} Trying {HUB}{mirror}.", stacklevel=4)
         try:
-            return fetch_from_hub(HUB + mirror)
+            return _fetch_mirror(release, mirror)
         except (ImportError, OSError) as failure:
             error = ConnectionError(
                 f"{error}\n{HUB}{mirror} could not be downloaded: "
                 f"{first_line(failure)} HF_ENDPOINT can name another server."
             )
     raise error
+
+
+def _fetch_mirror(release: Release, mirror: str, **options: Any) -> pathlib.Path:
+    """Return the folder of a mirror on the Hub; raise if a file is missing."""
+    folder = fetch_from_hub(HUB + mirror, **options)
+    needed = {"config": ["config.json"]}
+    if release.vocabulary:
+        needed["vocabulary"] = ["vocab*.txt", "*.model", "tokenizer.json"]
+    for kind, patterns in needed.items():
+        if not any(any(folder.glob(pattern)) for pattern in patterns):
+            raise FileNotFoundError(
+                f"{folder} lacks the {kind} of {release.name}. Run the same again with "
+                "a connection to the Hub."
+            )
+    return folder
+
+
+def _is_complete(folder: pathlib.Path) -> bool:
+    """Return whether a folder of the cache holds a release."""
+    prefixes = bundle.find(folder)
+    if not prefixes or not any(folder.glob("*config*.json")):
+        return False
+    try:
+        bundle.open_files(prefixes[0])
+    except (CheckpointError, FileNotFoundError):
+        return False
+    return True
 
 
 def _install(
@@ -195,9 +259,12 @@ def _install(
     source = found[0].parent
     if not any(source.glob("*config*.json")):
         write_json(source / "albert_config.json", release.config)
+    # A copy that was interrupted, or lost files.
+    if folder.exists() and not _is_complete(folder):
+        folder.rename(scratch.with_name("incomplete"))
     try:
         os.replace(source, folder)
     except OSError:
         # Another process may have been faster.
-        if not any(folder.glob("*.index")):
+        if not _is_complete(folder):
             raise

@@ -110,6 +110,20 @@ def heads_in(layout: Layout, names: Iterable[str], config: dict[str, Any]) -> li
     return list(found.values())
 
 
+def missing_in(layout: Layout, names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the tensors that a file lacks of each head of which it has a part.
+
+    Heads with equal tensor names are one, the first of them.
+    """
+    names = set(names)
+    found: dict[frozenset, tuple[str, list[str]]] = {}
+    for part in HEADS:
+        own = frozenset(layout.names([part]))
+        if not names.isdisjoint(own):
+            found.setdefault(own, (part, sorted(own - names)))
+    return {part: missing for part, missing in found.values() if missing}
+
+
 # === Config fields, partly with the names of transformers ===
 
 # The fields that describe a head, see `write_head`.

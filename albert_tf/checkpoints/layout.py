@@ -182,6 +182,11 @@ class Layout:
     spellings: dict[str, dict] = _table()
     fixed: dict[str, Any] = _table()  # `AlbertBackbone` arguments of the whole layout.
     constants: dict[str, Any] = _table()  # Config fields that allow one value only.
+    # A regular expression of what starts a name in the encoder, after any prefix.
+    root: str = ""
+    # One of the modules that training puts around others, which a name may contain
+    # anywhere.
+    wrappers: str = ""
     # Other spellings of the names in `weights`: a regular expression, its replacement.
     renames: tuple[tuple[str, str], ...] = ()
     # {kind: regular expression} of further tensors that a file may hold.
@@ -194,12 +199,15 @@ class Layout:
     def table_names(self, names: Iterable[str], path: Any) -> dict[str, str]:
         """Return the name of each tensor in a file, by its name in the tables."""
         found: dict[str, str] = {}
-        names = set(names)
+        unwrapped = {x: re.sub(self.wrappers, "", x) for x in names}
+        scopes = self._scopes(unwrapped.values(), path)
         # A file may hold averages in place of the weights.
-        averaged = {x for x in names if x.endswith(AVERAGE)}
-        only = not any(x.removesuffix(AVERAGE) in names for x in averaged)
-        for in_file in sorted(names):
-            name = in_file.removesuffix(AVERAGE) if only else in_file
+        averaged = {x for x in unwrapped if x.endswith(AVERAGE)}
+        only = not any(x.removesuffix(AVERAGE) in unwrapped for x in averaged)
+        for in_file, name in sorted(unwrapped.items()):
+            name = name.removesuffix(AVERAGE) if only else name
+            scope = next(filter(name.startswith, scopes), "")
+            name = name.removeprefix(scope)
             for pattern, replacement in self.renames:
                 name = re.sub(pattern, replacement, name)
             if name in found:
@@ -209,6 +217,34 @@ class Layout:
                 )
             found[name] = in_file
         return found
+
+    def _scopes(self, names: Iterable[str], path: Any) -> list[str]:
+        """Return the prefixes to remove from names, the longest first.
+
+        They are the module that holds the encoder of a file, and those around it, in
+        which a head may lie.
+        """
+        if not self.root:
+            return []
+        mark = self.separator or ""
+        part = f"[^{re.escape(mark)}]+{re.escape(mark)}"
+        pattern = re.compile(f"((?:{part})*?){self.root}")
+        found = {match[1] for match in map(pattern.match, names) if match}
+        # "ema.model." is a copy of "model.".
+        copies = {
+            x
+            for x in found
+            for y in found
+            if x != y and f"{mark}{x}".endswith(f"{mark}{y}")
+        }
+        if len(found - copies) > 1:
+            raise CheckpointError(
+                f"{path} holds {len(found)} encoders, below {listed(sorted(found))}. "
+                "Save the weights of one of them without the others."
+            )
+        (scope,) = (found - copies) or {""}
+        parts = re.findall(part, scope)
+        return ["".join(parts[:i]) for i in range(len(parts), 0, -1)]
 
     def kind_of(self, name: str) -> str | None:
         """Return the kind in `others` of a tensor that no model has a place for."""

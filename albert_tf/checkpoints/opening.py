@@ -16,7 +16,13 @@ import numpy as np
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints import download
 from albert_tf.checkpoints.checkpoint import Checkpoint, Config
-from albert_tf.checkpoints.formats import Files, bundle, huggingface, keras_model
+from albert_tf.checkpoints.formats import (
+    Files,
+    bundle,
+    huggingface,
+    keras_model,
+    torch_files,
+)
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.checkpoints.layout import (
     ENCODER_PARTS,
@@ -119,7 +125,7 @@ def _open_files(path: pathlib.Path) -> Files:
         return _open_folder(path)
     if name.endswith(".keras"):
         return keras_model.open_files(path)
-    if path.suffix in (".safetensors", ".bin"):
+    if _is_of_torch(path):
         return huggingface.open_files(path)
     if path.suffix in (".onnx", ".tflite"):
         raise exported_model_error(path, "an exported file")
@@ -132,6 +138,15 @@ def _open_files(path: pathlib.Path) -> Files:
     return bundle.open_files(path)
 
 
+def _is_of_torch(path: pathlib.Path) -> bool:
+    """Return whether a path is that of weights of PyTorch, or of their index."""
+    if path.suffix in (".safetensors", ".bin") or torch_files.is_index(path):
+        return True
+    # The prefix of a TensorFlow checkpoint may end in .ckpt, too.
+    is_prefix = path.with_name(f"{path.name}.index").exists()
+    return path.suffix in torch_files.PICKLES and path.is_file() and not is_prefix
+
+
 def _open_folder(folder: pathlib.Path) -> Files:
     # Archives often hold a folder, perhaps in another one. A dict, because the
     # variables of a module are found from both folders above them.
@@ -141,7 +156,8 @@ def _open_folder(folder: pathlib.Path) -> Files:
         raise FileNotFoundError(
             f"There is no checkpoint in {folder}. Expected an *.index file of "
             "TensorFlow, model.safetensors, pytorch_model.bin or a preset of Keras. "
-            f"Found: {sorted(file.name for file in folder.iterdir())[:10]}"
+            f"Found: {sorted(file.name for file in folder.iterdir())[:10]}."
+            f"{download.interruption_hint(folder)}"
         )
     if len(found) > 1:
         names = [str(path.relative_to(folder)) for _, path in found]
@@ -222,6 +238,8 @@ class CheckpointReport:
     parameters: int  # Numbers in the encoder and the pooler.
     dtypes: dict[str, int]  # Bytes of encoder, pooler and heads by type.
     heads: list[str]  # The complete heads, by their names in `heads.HEADS`.
+    # The tensors that the file lacks of other heads, by head.
+    incomplete_heads: dict[str, list[str]]
     # By name its `head` (as in `heads`; `None` if it is incomplete), and the number of
     # classes, labels and pooling mode that it has.
     named_heads: dict[str, dict[str, Any]]
@@ -285,6 +303,7 @@ def inspect_checkpoint(
         parameters=sum(math.prod(shapes.get(name, [0])) for name in backbone),
         dtypes=dict(dtypes),
         heads=heads,
+        incomplete_heads=checkpoint.incomplete_heads,
         named_heads=named,
         num_classes=next(classes, None),
         missing=sorted(set(backbone) - set(shapes)),

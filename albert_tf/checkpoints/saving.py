@@ -16,7 +16,7 @@ from albert_tf.checkpoints.config import (
     layout_differences,
     tokenizer_config,
 )
-from albert_tf.checkpoints.formats import bundle, huggingface
+from albert_tf.checkpoints.formats import bundle, huggingface, torch_files
 from albert_tf.checkpoints.heads import HEADS, label_fields, write_head
 from albert_tf.checkpoints.layout import (
     ENCODER_PARTS,
@@ -44,7 +44,7 @@ _VOCABULARIES = ("vocab*.txt", "*.model", "tokenizer.json")
 _REPLACED = {
     "google": {f"{PREFIX}.index", _CONFIG},
     "albert_zh": {f"{PREFIX}.index", _CONFIG},
-    "huggingface": {huggingface.WEIGHTS, "config.json", "tokenizer_config.json"},
+    "huggingface": {torch_files.WEIGHTS, "config.json", "tokenizer_config.json"},
 }
 
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from albert_tf.data.encodings import NAMES, guess_encoding, try_decode
 from albert_tf.extras import import_extra
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_start
 
 ZSTD_ENDINGS = (".zst", ".zstd")
 COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
@@ -162,6 +163,7 @@ def _detect_encoding(path, head, errors):
 
 def check_kind(path: str | os.PathLike, head: bytes, encoding: str) -> None:
     """Raise if the start of a file is not that of a text."""
+    check_start(path, head)
     for signature, kind in _SIGNATURES.items():
         if head.startswith(signature):
             raise AlbertError(f"{path} is not text but looks like {kind}.")

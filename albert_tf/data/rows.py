@@ -23,6 +23,7 @@ from albert_tf.data.reading import (
 )
 from albert_tf.extras import import_extra
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_start
 
 # The first lines determine format, separator and quotes.
 HEAD_LINES = 1000
@@ -55,10 +56,11 @@ def read_rows(
 
 def _detect_format(path):
     with open(path, "rb") as file:
-        start = file.peek(4)[:4]
-    if start == b"PAR1":
+        start = file.peek(4)
+    check_start(path, start)
+    if start.startswith(b"PAR1"):
         return ".parquet"
-    if start == b"PK\x03\x04":
+    if start.startswith(b"PK\x03\x04"):
         with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
             if "xl/workbook.xml" in archive.namelist():
                 return ".xlsx"

@@ -14,9 +14,14 @@ _NUMBERS = ("regression", "text-embedding")
 _SCORES = {"score"}
 
 
+def is_comparable(task_name: str) -> bool:
+    """Return whether the answers of a task can be equal to those of float32."""
+    return task_name not in _NUMBERS
+
+
 def check_comparable(task_name: str, precision: str) -> None:
     """Raise if there is nothing to compare."""
-    if precision != "int8" or task_name in _NUMBERS:
+    if precision != "int8" or not is_comparable(task_name):
         raise AlbertError(
             "`compare` is for int8 files of tasks whose answers are labels, spans or "
             f"choices. Received a model for {task_name} and precision {precision!r}. "

@@ -86,7 +86,10 @@ def onnx(
         raise AlbertError(
             f"The weights of a checkpoint are of 32 bits. Received: {precision!r}"
         )
-    stored = None if weights is None else StoredWeights(library, weights, path)
+    stored = None
+    if weights is not None:
+        stored = StoredWeights(library, weights, path)
+        settings["weights"] = stored.description
     network = Network(library, task.backbone, stored=stored)
     output = settings["output"]
     network.node("Identity", _head(task, network), output=output)

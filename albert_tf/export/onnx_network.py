@@ -4,6 +4,7 @@ The graph holds shared weights once. A converter of traced graphs would write th
 each layer.
 """
 
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from albert_tf.layers.attention_block import MASKED_SCORE
 from albert_tf.layers.common import LAYER_NORM_EPSILON, gelu_approximate
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.packing import INPUTS
+from albert_tf_lite.pointers import read_bytes
 
 # The oldest with LayerNormalization, for Triton and OpenVINO.
 OPSET = 17
@@ -44,7 +46,10 @@ class StoredWeights:
                 f"ONNX Runtime reads weights beside the graph only. Write {graph} into "
                 f"{path.parent}."
             )
-        self._name, self._data = path.name, path.read_bytes()
+        self._name, self._data = path.name, read_bytes(path)
+        # In the settings of the graph, which is not opened with other weights.
+        digest = hashlib.sha256(self._data).hexdigest()
+        self.description = {"file": self._name, "sha256": digest}
 
     def tensors(self, values: np.ndarray, name: str) -> tuple[list, bool]:
         """Return the `TensorProto` of values in the file, and whether transposed.

@@ -20,6 +20,7 @@ from albert_tf.checkpoints import RELEASES, open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.download import fetch_from_hub
+from albert_tf.checkpoints.formats.keras_model import check_files
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.files import HUB, find_bundled, split_head
 from albert_tf.layers.common import (
@@ -131,6 +132,8 @@ def from_preset(
                 "AlbertBackbone(**open_checkpoint(...).arguments)."
             )
         return cls.from_checkpoint(preset, **kwargs)
+    if load_weights and os.path.isdir(preset):
+        check_files(pathlib.Path(preset))
     # A task without `backbone_cls` is hidden from KerasHub, which would pick any of
     # several classes, and is loaded by its base.
     owner: Any = cls if cls.backbone_cls else cls.__base__

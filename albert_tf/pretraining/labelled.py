@@ -38,6 +38,7 @@ from albert_tf.pretraining.training import (
     train,
 )
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_downloaded
 
 HEADS = "heads"
 # The weight of each loss.
@@ -356,6 +357,7 @@ def read_heads(folder: str | os.PathLike) -> dict[str, dict[str, Any]]:
         AlbertError: if both files do not belong together.
     """
     folder = pathlib.Path(folder)
+    check_downloaded(folder / f"{HEADS}.json", folder / f"{HEADS}.npz")
     heads = json.loads((folder / f"{HEADS}.json").read_text("utf-8"))
     with np.load(folder / f"{HEADS}.npz", allow_pickle=False) as arrays:
         needed = {f"{name}/{kind}" for name in heads for kind in ("kernel", "bias")}

@@ -12,6 +12,7 @@ from albert_tf.backbone.heads import dense_head, masked_lm_head
 from albert_tf.files import complete_file
 from albert_tf.layers.common import Tensor
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_downloaded
 
 
 def build_network(backbone: AlbertBackbone, num_sop_classes: int = 2) -> keras.Model:
@@ -77,6 +78,7 @@ def read_weights(path: str | os.PathLike, num_sop_classes: int = 2) -> keras.Mod
     Raises:
         AlbertError: if a weight is missing or has another shape.
     """
+    check_downloaded(path)
     with np.load(path, allow_pickle=False) as arrays:
         config = json.loads(str(arrays["config"]))
         network = build_network(AlbertBackbone.from_config(config), num_sop_classes)

@@ -15,6 +15,7 @@ import numpy as np
 
 from albert_tf.files import complete_directory, write_json
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_downloaded
 
 # The second segment by label, drawn with equal probability: "next" follows the first,
 # "previous" precedes it, "other" is from another document.
@@ -101,6 +102,7 @@ def read_shard(
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         is_whole = False
     if not is_whole:
+        check_downloaded(*folder.glob("*.npy"), *folder.glob(CHECKSUMS))
         raise AlbertError(
             f"{folder} is damaged. Copy it again, or remove it and make the records "
             "again."
@@ -116,6 +118,7 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
     file = folder / MANIFEST
     if not file.exists():
         return {}
+    check_downloaded(file)
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
         for shard in manifest.get("shards", []):

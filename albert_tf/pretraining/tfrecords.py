@@ -17,6 +17,7 @@ from albert_tf.pretraining.make_records import claim, publish
 from albert_tf.pretraining.records import ORDERS, token_dtype
 from albert_tf.pretraining.shards import FORMAT, complete_shard, load_tokens
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import check_downloaded
 
 # All of these, or none.
 _MASKS = "masked_lm_positions", "masked_lm_ids", "masked_lm_weights"
@@ -102,6 +103,7 @@ def convert_records(
     paths = find_tfrecords(files)
     if not paths:
         raise FileNotFoundError(f"There are no TFRecords in {files}.")
+    check_downloaded(*paths)
     _, tokens = load_tokens(str(vocabulary), lowercase)
     lengths = _feature_lengths(paths[0])
     config = {

@@ -12,6 +12,7 @@ from albert_tf.tokenizers.sentence_piece_graph import SentencePieceGraph, tf_tex
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite import sentence_piece as lite
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pointers import read_bytes
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -107,7 +108,7 @@ class SentencePieceTokenizer(TextTokenizer):
         name = "The SentencePiece model given as bytes"
         if not isinstance(source, bytes):
             name = f"SentencePiece model '{os.fspath(source)}'"
-            source = pathlib.Path(source).read_bytes()
+            source = read_bytes(source)
         return SentencePieceModel(source, name), name
 
     def _write(self, path):

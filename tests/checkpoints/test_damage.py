@@ -24,7 +24,8 @@ from albert_tf.checkpoints import (
     save_checkpoint,
 )
 from albert_tf.checkpoints.download import download_release
-from albert_tf.models import AlbertPretrainer
+from albert_tf.models import AlbertPretrainer, AlbertSentenceOrder
+from albert_tf.models.albert_pretrainer import build_model
 from albert_tf.tokenizers import WordPieceTokenizer
 
 PREFIX = "albert_model.ckpt"
@@ -33,9 +34,7 @@ CONFIG = "albert_config.json"
 WEIGHTS = "model.safetensors"
 PRESET_WEIGHTS = "model.weights.h5"
 WORDS = "bert/embeddings/word_embeddings"
-POOLER = "bert/pooler/dense/kernel"
 GROUP = "bert/encoder/transformer/group_0/inner_group_0"
-LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
 
 
 @pytest.fixture(scope="module")
@@ -150,11 +149,6 @@ DAMAGES = {
         "ffn_1/intermediate/dense/kernel",
     ),
     "tensor_nan": ("google", edit_tensor(WORDS, add_nan), "not finite"),
-    "safetensors_git_lfs_pointer": (
-        "huggingface",
-        replace(WEIGHTS, LFS_POINTER),
-        f"{WEIGHTS} is damaged",
-    ),
     "config_of_bert": (
         *("huggingface", edit_json("config.json", model_type="bert")),
         "model_type='bert'",
@@ -194,11 +188,12 @@ def test_wrong_configs():
 def test_wrong_arguments_and_foreign_files(forms, tmp_path):
     tensors, config = weights_of("google_v2"), config_of("google_v2")
     write(tmp_path / "other", {"dense/kernel": np.ones(2)}, config)
-    write(tmp_path / "twice", {**tensors, f"module/{POOLER}": np.ones(2)}, config)
+    twice = {f"{x}output_bias": np.ones(2) for x in ("", "loss/")}
+    write(tmp_path / "twice", {**tensors, **twice}, config)
     hub = keras_hub.models.AlbertBackbone(9, 1, 1, 1, 4, 4)
     for call, message in (
         (lambda: load_checkpoint(tmp_path / "other"), "no known ALBERT layout.*dense"),
-        (lambda: load_checkpoint(tmp_path / "twice"), f"two tensors.*both {POOLER}"),
+        (lambda: load_checkpoint(tmp_path / "twice"), "two tensors.*both output_bias"),
         (lambda: load_checkpoint(forms["keras_file"], config), "has its own config"),
         (lambda: load_checkpoint(tmp_path / "no.keras"), "no.keras does not exist"),
         (lambda: save_checkpoint(hub, tmp_path / "x"), "must be an AlbertBackbone of"),
@@ -234,7 +229,27 @@ def test_a_damaged_head_matters_only_where_it_is_needed(forms, tmp_path):
     load = AlbertPretrainer.from_checkpoint
     assert_clear_error(lambda: load(folder), f"lacks .*{bias}", folder)
     assert "masked_lm_head" not in inspect_checkpoint(folder).heads
-    load_checkpoint(folder)
+    # The other head answers, and the incomplete one is named.
+    with pytest.warns(UserWarning, match=f"a part of the masked_lm_head.*{bias}"):
+        models = [build_model(open_checkpoint(folder))]
+    with pytest.warns(UserWarning, match="left out"):
+        models.append(AlbertSentenceOrder.from_checkpoint(folder))
+    for model in models:
+        assert model.heads == ("sop_head",)
+    lacking = inspect_checkpoint(folder).incomplete_heads
+    assert lacking == {"masked_lm_head": [bias]}
+
+
+def test_the_head_of_another_training_is_refused(forms, tmp_path):
+    # Its shapes are the same.
+    folder = copy(forms["keras"], tmp_path)
+    other = AlbertPretrainer.from_checkpoint(GOLDEN / "google_v2")
+    other.backbone.pooled_dense.bias.assign(np.ones(48))
+    other.save_to_preset(tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "task.weights.h5", folder)
+    for load in (AlbertPretrainer.from_preset, open_checkpoint):
+        call = lambda: load(str(folder))  # noqa: B023, E731
+        assert_clear_error(call, "are of different trainings", folder)
 
 
 def test_nothing_is_half_written(forms, tmp_path):

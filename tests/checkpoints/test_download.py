@@ -13,7 +13,13 @@ import huggingface_hub
 import pytest
 from checkpoint_files import GOLDEN
 
-from albert_tf.checkpoints import RELEASES, CheckpointError, config_arguments, download
+from albert_tf.checkpoints import (
+    RELEASES,
+    CheckpointError,
+    config_arguments,
+    download,
+    load_checkpoint,
+)
 from albert_tf.checkpoints.download import download_release, unpack
 from albert_tf.checkpoints.releases import Release
 from albert_tf.files import file_digest
@@ -147,11 +153,43 @@ def test_a_mirror_on_the_hub_is_tried(server, release, tmp_path, monkeypatch):
     server.files[PATH] = 503
     hub = tmp_path / "hub"
     hub.mkdir()
-    (hub / "model.safetensors").touch()
     replace_hub(monkeypatch, hub)
-    with pytest.warns(UserWarning, match="(?s)could not be .*Trying hf://me/golden"):
-        found = download_release("golden")
-    assert found == hub
+    # Any of these may be missing after an interruption: it is not taken for a release.
+    lacking = {
+        "config.json": "has no weights",
+        "model-00001-of-00002.safetensors": "one of several files",
+        "model.safetensors": "lacks the vocabulary",
+    }
+    for name, problem in lacking.items():
+        (hub / name).touch()
+        with (
+            pytest.warns(UserWarning, match="(?s)could not be .*Trying hf://me/golden"),
+            pytest.raises(ConnectionError, match=problem),
+        ):
+            download_release("golden")
+    (hub / "vocab.txt").touch()
+    assert download_release("golden") == hub
+    with pytest.raises(FileNotFoundError, match="no checkpoint in.*interrupted"):
+        part = hub / ".cache" / "huggingface" / "download"
+        part.mkdir(parents=True)
+        (part / "abc.incomplete").touch()
+        (hub / "model.safetensors").unlink()
+        (hub / "model-00001-of-00002.safetensors").unlink()
+        load_checkpoint(hub)
+
+
+@pytest.mark.parametrize("lost", [*CHECKPOINT, CONFIG])
+def test_a_release_that_lost_a_file_is_fetched_again(server, release, tmp_path, lost):
+    server.files[PATH] = ARCHIVE
+    file = download_release("golden") / lost
+    content = file.read_bytes()
+    file.unlink()
+    if lost == CHECKPOINT[1]:
+        file.write_bytes(content[:-100])
+    assert download_release("golden") == tmp_path / "golden"
+    assert file.read_bytes() == content
+    assert names(tmp_path) == {"golden"}
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("failure", ["status", "cut"])

@@ -13,6 +13,7 @@ from checkpoint_files import (
     assert_golden,
     assert_same_weights,
     config_of,
+    read,
     weights_of,
     write,
 )
@@ -29,6 +30,7 @@ from albert_tf.checkpoints import (
 from albert_tf.models import (
     AlbertMaskedLM,
     AlbertMultiLabelClassifier,
+    AlbertPretrainer,
     AlbertTextClassifier,
     AlbertTextRegressor,
     AlbertTokenClassifier,
@@ -118,7 +120,8 @@ def test_the_backbone_loads_and_the_rest_is_listed(name, tmp_path):
 
 def test_slots_heads_and_averages_in_place_of_weights_need_no_warning(tmp_path):
     more = {f"{x}/adam_m": y for x, y in weights_of("google_v2").items()}
-    more |= zeros("output_weights", "output_weights/Adam", "cls/squad/output_weights")
+    heads = (f"{x}output_{y}" for x in ("", "cls/squad/") for y in ("weights", "bias"))
+    more |= zeros(*heads, "output_weights/Adam")
     more |= zeros("global_step", "beta1_power", shape=())
     google(tmp_path / "slots", more, drop=["cls/pred"])
     tensors = {x: y - 1 for x, y in averages().items()}
@@ -148,7 +151,7 @@ def test_nothing_is_loaded_from_an_encoder_of_other_parts(more, drop, hint, tmp_
 def test_other_heads_and_prefixes_in_huggingface_folders(tmp_path):
     folder = huggingface(tmp_path, zeros("crf.transitions", "lstm.weight_ih_l0"))
     tensors = safetensors.numpy.load_file(folder / WEIGHTS)
-    for prefix in ("albert.", "bert.", "module.albert.", "module.bert."):
+    for prefix in ("albert.", "bert.", "module.bert."):
         renamed = {x.replace("albert.", prefix): y for x, y in tensors.items()}
         safetensors.numpy.save_file(renamed, folder / WEIGHTS, {"format": "pt"})
         backbone, messages = messages_of(lambda: load_checkpoint(folder))
@@ -159,6 +162,68 @@ def test_other_heads_and_prefixes_in_huggingface_folders(tmp_path):
     )
     with pytest.raises(CheckpointError, match="albert.encoder.adapter.*changed arch"):
         load_checkpoint(folder)
+
+
+def pretrainer(folder, layout):
+    """Write a checkpoint with heads, and return its model and its tensors."""
+    model = AlbertPretrainer.from_checkpoint(GOLDEN / "google_v2")
+    save_checkpoint(model, folder, layout)
+    if layout == "google":
+        return model, read(folder / "albert_model.ckpt")
+    return model, safetensors.numpy.load_file(folder / WEIGHTS)
+
+
+def rewrite(folder, tensors):
+    if (folder / WEIGHTS).exists():
+        safetensors.numpy.save_file(tensors, folder / WEIGHTS)
+    else:
+        write(folder, tensors, prefix="albert_model.ckpt")
+    return folder
+
+
+# Names of a tensor after training.
+WRAPPED = {
+    "compiled": lambda name: f"_orig_mod.{name}",
+    "parallel": lambda name: f"module._orig_mod.{name}",
+    "lightning": lambda name: f"net.model._orig_mod.{name}",
+    "compiled encoder": lambda name: name.replace("encoder.", "encoder._orig_mod."),
+    "sharded": lambda name: (
+        "_fsdp_wrapped_module."
+        + name.replace("layers.0.", "layers.0._checkpoint_wrapped_module.", 1)
+    ),
+    # `self.plm = AlbertModel(...)` with the head beside it.
+    "module": lambda name: f"model.{name}".replace("model.albert.", "model.plm."),
+    "scope": lambda name: f"tower_0/{name}",
+}
+
+
+def test_the_modules_around_a_model_change_no_number(tmp_path):
+    saved = {x: pretrainer(tmp_path / x, x) for x in ("huggingface", "google")}
+    for name, rename in WRAPPED.items():
+        layout = "google" if name == "scope" else "huggingface"
+        _, tensors = saved[layout]
+        renamed = {rename(x): y for x, y in tensors.items()}
+        opened = open_checkpoint(rewrite(tmp_path / layout, renamed))
+        assert opened.heads == ["masked_lm_head", "sop_head"], name
+        for x in opened.layout.names(opened.parts, opened.arguments):
+            assert np.array_equal(opened.read(x), tensors[x]), (name, x)
+
+
+def test_two_encoders_in_a_file(tmp_path):
+    model, tensors = pretrainer(tmp_path, "huggingface")
+    ones = {f"model.{x}": y for x, y in tensors.items()}
+    others = {f"teacher.{x}": y + 1 for x, y in tensors.items()}
+    rewrite(tmp_path, {**ones, **others})
+    message = r"holds 2 encoders, below \['model.', 'teacher.'\]"
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(tmp_path)
+    # A copy of the model below its own name, as of moving averages.
+    copies = {f"ema.model.{x}": y + 1 for x, y in tensors.items()}
+    rewrite(tmp_path, {**ones, **copies})
+    load = AlbertPretrainer.from_checkpoint
+    again, messages = messages_of(lambda: load(tmp_path))
+    assert_same_weights(again, model)
+    assert len(messages) == 1 and "the state of a training, ['ema.model." in messages[0]
 
 
 # === Without a pooler ===

@@ -21,6 +21,7 @@ from checkpoint_files import (
     write,
     write_module,
 )
+from tiers import few
 
 from albert_tf import convert_checkpoint
 from albert_tf.checkpoints import (
@@ -123,16 +124,120 @@ def test_a_module_of_tf_hub_and_its_archive(tmp_path):
     assert_golden(load_checkpoint(archive))
 
 
-def test_files_in_half_precision(tmp_path):
-    dtype = ml_dtypes.bfloat16
+@pytest.mark.parametrize("form", ["huggingface", "google"])
+def test_files_in_other_precisions(form, tmp_path):
+    tensors = weights_of("google_v2")
+    if form == "huggingface":
+        convert_checkpoint(GOLDEN / "google_v2", tmp_path, form)
+        path = tmp_path / "model.safetensors"
+        tensors = safetensors.numpy.load_file(path)
+    for dtype in (ml_dtypes.bfloat16, "float16", "float64"):
+        stored = {name: x.astype(dtype) for name, x in tensors.items()}
+        if form == "huggingface":
+            safetensors.numpy.save_file(stored, path, {"format": "pt"})
+        else:
+            write(tmp_path, stored, config_of("google_v2"))
+        opened = open_checkpoint(tmp_path)
+        for name in opened.layout.names(opened.parts, opened.arguments):
+            expected = stored[name].astype("float32")
+            assert np.array_equal(opened.read(name), expected)
+    assert_golden(load_checkpoint(tmp_path))
+
+
+# === Several files ===
+
+INDEX = "model.safetensors.index.json"
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+def write_shards(folder, names=SHARDS, index=INDEX):
+    """Write a checkpoint in two files, as `save_pretrained(max_shard_size=...)`."""
+    convert_checkpoint(GOLDEN / "google_v2", folder, "huggingface")
+    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    places = {name: names[i % 2] for i, name in enumerate(sorted(tensors))}
+    for file in names:
+        part = {x: y for x, y in tensors.items() if places[x] == file}
+        safetensors.numpy.save_file(part, folder / file)
+    content = {"metadata": {"total_size": 1}, "weight_map": places}
+    (folder / index).write_text(json.dumps(content))
+    return places
+
+
+@pytest.mark.parametrize("variant", few(("", "fp16"), ("",)))
+def test_a_checkpoint_in_several_files(variant, tmp_path):
+    names, index = SHARDS, INDEX
+    if variant:
+        names = [x.replace("model", f"model.{variant}") for x in SHARDS]
+        index = f"model.safetensors.index.{variant}.json"
+    write_shards(tmp_path / "hf", names, index)
+    for path in ("", index, *names):
+        assert open_checkpoint(tmp_path / "hf" / path).path.name == index
+    convert_checkpoint(tmp_path / "hf", tmp_path / "google", "google")
+    assert_golden(load_checkpoint(tmp_path / "google"))
+    report = inspect_checkpoint(tmp_path / "hf")
+    assert report.missing == report.damaged == []
+    # A file of a variant alone.
+    (tmp_path / "hf" / index).unlink()
+    with pytest.raises(FileNotFoundError, match="one of several files.*index.json"):
+        load_checkpoint(tmp_path / "hf")
+
+
+def test_files_that_are_missing_or_of_two_checkpoints(tmp_path):
+    places = write_shards(tmp_path)
+    name = next(x for x, file in places.items() if file == SHARDS[1])
+    file = tmp_path / SHARDS[1]
+    tensors = safetensors.numpy.load_file(file)
+    for change, message in (
+        ({"x": np.ones(2)}, r"does not fit.*lacks none .* has \['x'\] others"),
+        ({name: None}, f"does not fit.*it lacks .*{name}.* has no others"),
+    ):
+        changed = {x: y for x, y in {**tensors, **change}.items() if y is not None}
+        safetensors.numpy.save_file(changed, file)
+        with pytest.raises(CheckpointError, match=message):
+            load_checkpoint(tmp_path)
+    file.unlink()
+    for path in (tmp_path, tmp_path / SHARDS[0]):
+        with pytest.raises(
+            FileNotFoundError, match=rf"2 files, of which \['{SHARDS[1]}"
+        ):
+            load_checkpoint(path)
+    outside = {"weight_map": dict.fromkeys(places, f"../{tmp_path.name}/{SHARDS[0]}")}
+    (tmp_path / INDEX).write_text(json.dumps(outside))
+    with pytest.raises(CheckpointError, match="is not the index of a checkpoint"):
+        load_checkpoint(tmp_path)
+
+
+@pytest.mark.peers
+def test_weights_in_the_state_of_a_trainer(tmp_path):
+    torch = pytest.importorskip("torch")
     convert_checkpoint(GOLDEN / "google_v2", tmp_path, "huggingface")
-    path = tmp_path / "model.safetensors"
-    tensors = safetensors.numpy.load_file(path)
-    half = {name: x.astype(dtype) for name, x in tensors.items()}
-    safetensors.numpy.save_file(half, path, {"format": "pt"})
+    tensors = safetensors.numpy.load_file(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    state = {f"model.{x}": torch.from_numpy(y) for x, y in tensors.items()}
+    for name, content in (
+        ("last.ckpt", {"state_dict": state, "epoch": 3, "loops": {"fit": [1]}}),
+        ("model.pt", {"model_state_dict": state, "optimizer": {"lr": 1e-3}}),
+        ("states.pt", {"module": {x: y.double() for x, y in state.items()}}),
+        ("model.pth", {x: y.clone() for x, y in state.items()}),
+    ):
+        torch.save(content, tmp_path / name)
+        assert_golden(load_checkpoint(tmp_path / name))
+    torch.save({"weights": state}, tmp_path / "model.pt")
+    with pytest.raises(CheckpointError, match=r"nor has one under.*\['weights'\]"):
+        load_checkpoint(tmp_path / "model.pt")
+    # In shards, in half precision.
+    names = [f"pytorch_model-0000{i}-of-00002.bin" for i in (1, 2)]
+    places = {x: names[i % 2] for i, x in enumerate(state)}
+    for file in names:
+        part = {x: state[x].bfloat16() for x in state if places[x] == file}
+        torch.save(part, tmp_path / file)
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": places}))
     expected = load_checkpoint(GOLDEN / "google_v2")
     for weight in expected.weights:
-        weight.assign(weight.numpy().astype(dtype).astype("float32"))
+        value = weight.numpy().astype(ml_dtypes.bfloat16)
+        weight.assign(value.astype("float32"))
     assert_same_weights(load_checkpoint(tmp_path), expected)
 
 

@@ -1,5 +1,6 @@
 """`albert-tf predict | evaluate --report`: lines, files, engines and explanations."""
 
+import errno
 import json
 import pathlib
 import re
@@ -19,6 +20,7 @@ from albert_tf.data.tables import Table
 from albert_tf.models import IntegratedGradients
 from albert_tf_cli import common, evaluation
 from albert_tf_lite import opening
+from albert_tf_lite.errors import AlbertError
 
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 NAMES = ["好评", "[b]<b>差", "中"]
@@ -232,6 +234,28 @@ def test_invalid_labels_are_skipped_with_a_count(folder, tmp_path):
     with pytest.warns(UserWarning, match="Line 3 of .*a.tsv has the label ''. Skip"):
         result = run("finetune", *train, *options, "--epochs", 1)
     assert "train 3, dev 3 examples" in result.stdout
+
+
+@pytest.mark.slow
+@needs_onnx
+def test_a_failed_export_after_a_training_is_said(folder, tmp_path, monkeypatch):
+    output, file = tmp_path / "out", tmp_path / "out" / "model.onnx"
+    train = ("finetune", "--train", folder / "test.tsv", *write_start(tmp_path))
+    train = (*train, "--output", output, "--epochs", 1)
+    failing = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    with mock.patch("albert_tf.export.onnx", failing):
+        result = run(*train, code=1)
+    message = str(result.exception)
+    assert isinstance(result.exception, AlbertError)
+    assert f"{output} is complete, but model.onnx" in message
+    assert "No space left" in message
+    # The training is kept, and the command in the message writes the file.
+    names = {path.name for path in output.iterdir()}
+    assert {"task.weights.h5", "metrics.json", "README.md"} <= names
+    assert not names & {"model.onnx", ".training"}
+    command = message.split("run: albert-tf ")[1].split()
+    run(*command)
+    assert common.open_network(str(output)).path == str(file)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import sentence_piece_reference
 import tensorflow as tf
+from hostile_files import LFS_POINTER
 from lite_tasks import (
     FORMATS,
     TASKS,
@@ -32,6 +33,7 @@ from albert_tf.export import LiteRTModel, OnnxModel, engines, exported, litert, 
 from albert_tf.export.engines import largest_difference
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf_cli.common import open_network
+from albert_tf_lite.errors import AlbertError
 
 ROOT = pathlib.Path(__file__).parents[2]
 MICRO = ROOT / "examples" / "albert_micro_zh"
@@ -313,10 +315,48 @@ def test_a_graph_reads_the_weights_of_a_checkpoint_beside_it(tmp_path):
     network = open_network(f"{folder}:good")
     assert np.array_equal(network.outputs(texts), found)
     assert open_network(str(folder)) is None
-    # Another checkpoint in the place of this one.
-    albert_tf.save_checkpoint(task.backbone, moved, "albert_zh")
-    with pytest.raises(ValueError, match="weights beside it are others"):
-        albert_tf_lite.pipeline(moved)
+    # Another training of the same sizes, half of the file, the file under another name
+    # or elsewhere.
+    weights, content = moved / weights.name, (moved / weights.name).read_bytes()
+    other = bytearray(content)
+    other[len(other) // 2] ^= 1
+    opens = OnnxModel, lambda path: albert_tf_lite.pipeline(path.parent)
+    for changed, message in (
+        (bytes(other), "does not hold the weights of .*model.onnx: its checksum"),
+        (content[: len(content) // 2], "does not hold the weights of"),
+        (LFS_POINTER, "data-00000-of-00001 is a pointer of Git LFS"),
+        (None, "model.onnx needs its weights in albert_model.ckpt.data-0.*not exist"),
+    ):
+        weights.unlink()
+        if changed is not None:
+            weights.write_bytes(changed)
+        else:
+            weights.with_name("weights.bin").write_bytes(content)
+        for open_file in opens:
+            with pytest.raises(AlbertError, match=message):
+                open_file(moved / "model.onnx")
+
+
+@needs_onnx
+def test_a_network_beside_other_weights_of_any_layout_does_not_answer(tmp_path):
+    backbone = small_backbone(embedding_projection="after_layer_norm")
+    task = models.AlbertTextClassifier.from_backbone(backbone, VOCABULARY, 2)
+    for layout in ("huggingface", "google", "keras"):
+        folder = tmp_path / layout
+        randomised(task, seed=0)
+        albert_tf.save_checkpoint(task, folder, layout)
+        onnx(task, folder / "model.onnx", preset=folder)
+        assert open_network(str(folder)) is not None
+        randomised(task, seed=1)
+        albert_tf.save_checkpoint(task, tmp_path / "other" / layout, layout)
+        shutil.copytree(tmp_path / "other" / layout, folder, dirs_exist_ok=True)
+        with pytest.raises(AlbertError, match="is not of the model beside it"):
+            albert_tf_lite.pipeline(folder)
+    # A file that is cut off: the command line says that TensorFlow answers.
+    content = (folder / "model.onnx").read_bytes()
+    (folder / "model.onnx").write_bytes(content[:-100])
+    with pytest.warns(UserWarning, match="it is truncated.*TensorFlow answers"):
+        assert open_network(str(folder)) is None
 
 
 @needs_onnx

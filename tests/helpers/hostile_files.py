@@ -22,6 +22,12 @@ from small_classifier import small_classifier
 from albert_tf.checkpoints import load_checkpoint, save_checkpoint
 
 DEEP = "[" * 100_000
+# Git leaves such a file in place of one that it did not download.
+LFS_POINTER = (
+    b"version https://git-lfs.github.com/spec/v1\n"
+    b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
+    b"size 109540\n"
+)
 
 
 @functools.cache

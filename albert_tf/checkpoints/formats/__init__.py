@@ -1,6 +1,7 @@
 """The forms of a checkpoint on disk.
 
-Each module has `find`, for the paths in a folder that it can open, and `open_files`.
+Each module has `find`, for the paths in a folder that it can open, `files_of`, which
+raises if a file of weights is missing, and `open_files`.
 """
 
 import dataclasses

@@ -18,6 +18,7 @@ from albert_tf.checkpoints.layout import (
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.checkpoints.releases import find_release
 from albert_tf_lite.changes import change_check
+from albert_tf_lite.pointers import check_downloaded
 
 FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 # TensorFlow's reader raises these for truncated, changed and missing files.
@@ -33,12 +34,9 @@ def find(folder: pathlib.Path) -> list[pathlib.Path]:
     return prefixes + [folder / "variables" / "variables"] * _is_module(folder)
 
 
-def open_files(path: pathlib.Path) -> Files:
-    """Open a TF1 checkpoint, or a TF-Hub module, by its prefix or one of its files."""
+def files_of(path: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of a checkpoint by its prefix, the index first."""
     prefix = _strip_ending(path)
-    folders, module = [prefix.parent], prefix.parent.parent
-    if _is_module(module):
-        folders = [module / "assets", module, prefix.parent]
     index = prefix.with_name(f"{prefix.name}.index")
     if not index.is_file():
         raise FileNotFoundError(
@@ -51,6 +49,17 @@ def open_files(path: pathlib.Path) -> Files:
         raise FileNotFoundError(
             f"{prefix}.data-00000-of-00001 does not exist. Put it beside {index}."
         )
+    return [index, *data]
+
+
+def open_files(path: pathlib.Path) -> Files:
+    """Open a TF1 checkpoint, or a TF-Hub module, by its prefix or one of its files."""
+    prefix = _strip_ending(path)
+    folders, module = [prefix.parent], prefix.parent.parent
+    if _is_module(module):
+        folders = [module / "assets", module, prefix.parent]
+    index, *data = files_of(path)
+    check_downloaded(index, *data)
     check_unchanged = change_check(index, *data)
     with name_damage(index, *_DAMAGE):
         # `load_checkpoint` prefers a folder of this name.

@@ -1,11 +1,9 @@
-"""Hugging Face directories: safetensors, or `pytorch_model.bin` read by torch."""
+"""Hugging Face directories: weights of PyTorch, their config and tokenizer."""
 
 import functools
 import pathlib
-import pickle
 import warnings
-import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,17 +13,14 @@ from albert_tf.checkpoints.config import (
     tokenizer_arguments,
     tokenizer_config,
 )
-from albert_tf.checkpoints.formats import Files
-from albert_tf.checkpoints.layout import CheckpointError, listed, name_damage
+from albert_tf.checkpoints.formats import Files, torch_files
+from albert_tf.checkpoints.layout import CheckpointError, listed
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.extras import import_extra
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer, load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
-from albert_tf_lite.archives import check_zip
-from albert_tf_lite.changes import change_check
 
-WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _ADDED = "added_tokens.json"
@@ -39,51 +34,26 @@ _NORMALIZER = {
 }
 
 
-def find(folder: pathlib.Path) -> list[pathlib.Path]:
-    """Return the file of weights in a folder, in a list."""
-    # transformers also takes the first that exists.
-    files = (folder / name for name in (WEIGHTS, "pytorch_model.bin"))
-    return [file for file in files if file.exists()][:1]
+# In files of PyTorch.
+find, files_of = torch_files.find, torch_files.files_of
 
 
 def open_files(path: pathlib.Path) -> Files:
-    """Open a model saved by transformers, by its file of weights."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist.")
+    """Open a model saved by transformers, by a file of weights or an index of them."""
+    weights = torch_files.open_weights(path)
     tokenizer = _TokenizerFiles(path.parent)
-    options: dict[str, Any] = {}
-    if path.suffix == ".bin":
-        arrays = _load_by_torch(path)
-        shapes = {name: list(x.shape) for name, x in arrays.items()}
-        options["read"] = arrays.__getitem__
-    else:
-        options["check_unchanged"] = change_check(path)
-        shapes = _from_file(
-            path, lambda x: {y: x.get_slice(y).get_shape() for y in [*x.keys()]}
-        )
-        options["read"] = lambda x: _from_file(path, lambda file: file.get_tensor(x))
     return Files(
-        path=path,
+        path=weights.path,
         folders=[path.parent],
-        shapes=shapes,
+        shapes=weights.shapes,
+        read=weights.read,
         layouts=(HUGGINGFACE,),
+        check_unchanged=weights.check_unchanged,
         config_patterns=("config.json",),
         vocabulary_patterns=("vocab*.txt", "*.model", _TOKENIZER),
         tokenizer_settings=tokenizer.settings,
         load_tokenizer=tokenizer.load,
-        **options,
     )
-
-
-def _from_file(path: pathlib.Path, read: Callable[[Any], Any]) -> Any:
-    """Call `read` on a safetensors file."""
-    # Opened for each tensor, because an open file keeps what it has read in memory.
-    safetensors = import_extra("safetensors")
-    with (
-        name_damage(path, safetensors.SafetensorError, OSError),
-        safetensors.safe_open(path, "numpy") as file,
-    ):
-        return read(file)
 
 
 class _TokenizerFiles:
@@ -173,25 +143,6 @@ def _word_pieces(path: pathlib.Path) -> list[str]:
     return sorted(ids, key=lambda token: ids[token])
 
 
-def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Load a `.bin` file without running code in it."""
-    torch = import_extra("torch")
-    if zipfile.is_zipfile(path):
-        check_zip(path)
-    # For files that are truncated, of another kind, or hold code.
-    with name_damage(path, pickle.UnpicklingError, RuntimeError, EOFError):
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(tensors, dict) or not all(map(torch.is_tensor, tensors.values())):
-        raise CheckpointError(
-            f"{path} is not a dict of tensors. Save `model.state_dict()` in it."
-        )
-    # NumPy has no bfloat16.
-    return {
-        name: (x.detach().float() if x.is_floating_point() else x).numpy()
-        for name, x in tensors.items()
-    }
-
-
 # === Writing ===
 
 
@@ -199,7 +150,7 @@ def write_model(directory: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> 
     """Write pairs of name and array as `model.safetensors`."""
     arrays = {name: np.ascontiguousarray(value) for name, value in tensors}
     save = import_extra("safetensors.numpy").save_file
-    save(arrays, directory / WEIGHTS, {"format": "pt"})
+    save(arrays, directory / torch_files.WEIGHTS, {"format": "pt"})
 
 
 def ignored_fields(tokenizer: TextTokenizer) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
+from albert_tf.backbone.presets import check_head
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats import Files
 from albert_tf.checkpoints.layout import CheckpointError, name_damage
@@ -24,12 +25,15 @@ from albert_tf.tokenizers.checks import check_bytes
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.opening import preset_files
+from albert_tf_lite.pointers import check_downloaded
 
 # Keras raises these for truncated and changed files, and for configs of any content.
 _DAMAGE = (
     *(zipfile.BadZipFile, LookupError, OSError, ValueError, TypeError, AttributeError),
     *(RuntimeError, OverflowError, ZeroDivisionError, MemoryError, tf.errors.OpError),
 )
+# Lists the files of a large backbone.
+_SHARDS = "model.weights.json"
 # Arguments of the backbones, ours and KerasHub's.
 _COUNTS = ("num_layers", "num_groups", "num_inner_repetitions")
 
@@ -90,10 +94,37 @@ def _tokenizer(model: Any, folders: list[pathlib.Path]) -> Any:
     return tokenizer
 
 
-def _load(path: pathlib.Path) -> keras.Model:
+def files_of(path: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of weights of a preset, or a `.keras` file itself."""
     if not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist.")
+        return [path]
+    names = ["model.weights.h5"]
+    if (path / _SHARDS).is_file() and not (path / names[0]).is_file():
+        # A layer may have several files.
+        places = read_config(path / _SHARDS).get("weight_map", {})
+        names = [_SHARDS, *sorted({*keras.tree.flatten(places)})]
+    # KerasHub would draw random weights for a head whose file is missing. An embedder
+    # has no heads.
+    task = path / "task.json"
+    if task.exists() and getattr(_registered(task), "heads", True):
+        names.append("task.weights.h5")
+    for name in names:
+        if not (path / name).is_file():
+            raise FileNotFoundError(f"{path} is an incomplete preset: it lacks {name}.")
+    return [path / name for name in names]
+
+
+def check_files(path: pathlib.Path) -> None:
+    """Raise if files of a preset are missing, pointers or of different trainings."""
+    check_downloaded(*files_of(path), *preset_files(path))
+    check_head(path)
+
+
+def _load(path: pathlib.Path) -> keras.Model:
+    check_downloaded(*files_of(path))
+    if not path.is_dir():
         with name_damage(path, *_DAMAGE), zipfile.ZipFile(path) as archive:
             check_zip(path)
             _check_layers(json.loads(archive.read("config.json")), path)
@@ -109,13 +140,8 @@ def _load(path: pathlib.Path) -> keras.Model:
             return keras.saving.load_model(path, compile=False)
     is_task = (path / "task.json").exists()
     class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
-    # KerasHub would draw random weights for a head whose file is missing. An embedder
-    # has no heads.
-    has_heads = is_task and getattr(class_, "heads", True)
-    for name in ("model.weights.h5", *["task.weights.h5"] * bool(has_heads)):
-        if not (path / name).is_file():
-            raise FileNotFoundError(f"{path} is an incomplete preset: it lacks {name}.")
     with unchanged(*preset_files(path)), name_damage(path, *_DAMAGE):
+        check_downloaded(*preset_files(path))
         fields = read_config(path / "config.json")
         _check_layers(fields, path)
         size = fields.get("config", {}).get("vocabulary_size", 0)
@@ -123,6 +149,7 @@ def _load(path: pathlib.Path) -> keras.Model:
             check_bytes(file, size)
         files = sorted(path.glob("*.weights.h5"))
         stored = sum(_stored_numbers(file, file) for file in files)
+        check_head(path)
         with without_initializing(stored, path):
             return class_.from_preset(str(path))
 

@@ -19,7 +19,7 @@ def _layer_norm(name: str) -> dict[str, str | Tensors]:
 
 HUGGINGFACE = Layout(
     name="huggingface",
-    signature="encoder.albert_layer_groups.",
+    signature="albert_layer_groups.",
     weights={
         "embedding": {
             "token_table": f"{_EMBEDDINGS}.word_embeddings.weight",
@@ -79,9 +79,15 @@ HUGGINGFACE = Layout(
         "position_embedding_type": "absolute",
         "tie_word_embeddings": True,
     },
+    # Lightning modules and those of people have the model in an attribute.
+    root=r"((albert|bert)\.)?encoder\.albert_layer_groups\.",
+    # torch.compile, several GPUs, FSDP, recomputed activations and DeepSpeed.
+    wrappers=(
+        r"(?<![^.])(_orig_mod|module|_fsdp_wrapped_module|_checkpoint_wrapped_module"
+        r"|_forward_module)\."
+    ),
     renames=(
-        # People's own modules, and those that several GPUs trained.
-        (r"^module\.", ""),
+        # People's own modules.
         (r"^bert\.(embeddings|encoder|pooler)\.", r"albert.\1."),
         # `AlbertModel` is saved without the prefix that models with heads add.
         (r"^(embeddings|encoder|pooler)\.", r"albert.\1."),

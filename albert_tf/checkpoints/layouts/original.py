@@ -42,11 +42,10 @@ _WEIGHTS: dict[str, dict[str, str | Tensors]] = {
     ),
 }
 
-# A TF-Hub module has the whole graph in a scope; some scripts have the head in one.
-_RENAMES = (
-    (r"^module/", ""),
-    (r"^(?:classifier|loss)/(output_(?:weights|bias))$", r"\1"),
-)
+# Some scripts have the head in a scope.
+_RENAMES = ((r"^(?:classifier|loss)/(output_(?:weights|bias))$", r"\1"),)
+# A TF-Hub module, and the model of a larger graph, have all of it in one.
+_ROOT = "bert/encoder/"
 
 _CONFIG_FIELDS = {
     "vocab_size": ("vocabulary_size",),
@@ -127,6 +126,7 @@ GOOGLE = Layout(
     defaults={**_DEFAULTS, "num_hidden_groups": 1, "inner_group_num": 1},
     spellings=_SPELLINGS,
     fixed={"embedding_projection": "after_layer_norm", "normalize_first": False},
+    root=_ROOT,
     renames=_RENAMES,
     others=_OTHERS,
     encoder="^bert/",
@@ -168,6 +168,7 @@ ALBERT_ZH = Layout(
         "num_ffn_groups": 1,
         "num_inner_repetitions": 1,
     },
+    root=_ROOT,
     renames=_RENAMES,
     others=_OTHERS,
     encoder="^bert/",
