@@ -10,7 +10,9 @@ from typing import Any
 import h5py
 import numpy as np
 
+from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.heads import HEADS
+from albert_tf.checkpoints.plan import plan_weights
 from albert_tf.export.agreement import agreement, check_comparable
 from albert_tf.export.description import describe, head_of
 from albert_tf.export.onnx_network import Network, StoredWeights
@@ -21,6 +23,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SETTINGS, checksum_field
 from albert_tf_lite.opening import preset_digest
+from albert_tf_lite.pointers import check_downloaded
 
 
 def onnx(
@@ -80,7 +83,7 @@ def onnx(
     if compare is not None:
         check_comparable(settings["task"], precision)
     if preset is not None:
-        _check_preset(task, preset)
+        _check_preset(task, pathlib.Path(preset), pathlib.Path(path).stem)
         settings["preset"] = preset_digest(preset)
     if weights is not None and precision != "float32":
         raise AlbertError(
@@ -102,9 +105,28 @@ def onnx(
         temporary.write_bytes(_content(model, settings, library))
 
 
-def _check_preset(task, preset):
-    """Raise if the weight files of a preset lack a weight of the model."""
-    files = sorted(pathlib.Path(preset).glob("*.weights.h5"))
+def _check_preset(task, folder, head):
+    """Raise unless a preset or a checkpoint has the weights of the model.
+
+    Of several named heads it is the one called `head`.
+    """
+    files = sorted(folder.glob("*.weights.h5"))
+    if files:
+        has_weights = _are_in_files(task, files)
+    else:
+        opened = open_checkpoint(folder)
+        if head in opened.named_heads:
+            opened = opened.with_head(head)
+        has_weights = _are_in_checkpoint(task, opened)
+    if not has_weights:
+        raise AlbertError(
+            f"{folder} holds other weights than the model. Save the model there first, "
+            "with save_to_preset or save_checkpoint."
+        )
+
+
+def _are_in_files(task, files):
+    """Return whether the files of a preset have each weight of a model."""
     stored = set()
 
     def collect(_, item):
@@ -112,14 +134,22 @@ def _check_preset(task, preset):
             stored.add(item[()].tobytes())
 
     for path in files:
+        check_downloaded(path)
         with h5py.File(path) as file:
             file.visititems(collect)
-    weights = task.trainable_weights if files else ()
-    if any(np.asarray(x.value).tobytes() not in stored for x in weights):
-        raise AlbertError(
-            f"{preset} holds other weights than the model. Save the model with "
-            "save_to_preset first."
-        )
+    weights = (np.asarray(x.value).tobytes() for x in task.trainable_weights)
+    return all(x in stored for x in weights)
+
+
+def _are_in_checkpoint(task, opened):
+    """Return whether an open checkpoint has each weight of a model."""
+    for weight, tensors in plan_weights(opened.layout, task):
+        if not opened.shapes.keys() >= {*tensors.names}:
+            return False
+        stored = tensors.to_weight([opened.read(name) for name in tensors.names])
+        if not np.array_equal(stored, weight):
+            return False
+    return True
 
 
 def _content(model, settings, library):

@@ -348,6 +348,8 @@ def test_a_network_beside_other_weights_of_any_layout_does_not_answer(tmp_path):
         onnx(task, folder / "model.onnx", preset=folder)
         assert open_network(str(folder)) is not None
         randomised(task, seed=1)
+        with pytest.raises(AlbertError, match="holds other weights than the model"):
+            onnx(task, folder / "model.onnx", preset=folder)
         albert_tf.save_checkpoint(task, tmp_path / "other" / layout, layout)
         shutil.copytree(tmp_path / "other" / layout, folder, dirs_exist_ok=True)
         with pytest.raises(AlbertError, match="is not of the model beside it"):
