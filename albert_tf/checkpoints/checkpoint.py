@@ -71,8 +71,10 @@ class Checkpoint:
         # The model of albert_tf that holds the tensors.
         self.model = files.model if layout.name == "keras" else None
         self._select(None)
-        if config is None and self.release is not None:
-            self._correct_config(self.release)
+        if config is None:
+            self._check_config()
+            if self.release is not None:
+                self._correct_config(self.release)
 
     def with_head(self, name: str) -> "Checkpoint":
         """Return this checkpoint with a named head as its only head.
@@ -137,6 +139,22 @@ class Checkpoint:
         # Tensors of two states of a training would fit, too.
         self.files.check_unchanged()
         return tensor
+
+    def _check_config(self) -> None:
+        """Raise if the weights were written with a config of another model."""
+        stored = {**self.config, **self.files.stored_config}
+        written = backbone_config(self.layout, stored, str(self.path))
+        differ = [
+            f"{name}={self.arguments[name]!r} (the weights have {value!r})"
+            for name, value in written.items()
+            if self.arguments[name] != value and "dropout" not in name
+        ]
+        if differ:
+            raise CheckpointError(
+                f"{self.config_source} belongs to another model than {self.path}: "
+                f"{', '.join(differ)}. Copy both files of one model, or pass the "
+                "config with `config=` if the change is wanted."
+            )
 
     def _correct_config(self, release: Release) -> None:
         """Correct fields of a released config that no tensor could contradict."""

@@ -108,6 +108,8 @@ def interruption_hint(folder: pathlib.Path) -> str:
     places = (folder / ".cache" / "huggingface", folder.parent.parent / "blobs")
     if any(any(place.rglob("*.incomplete")) for place in places):
         return " A download from the Hub was interrupted. Run it again."
+    if any(folder.glob("*config*.json")):
+        return " The weights are missing. Download or copy them into it."
     return ""
 
 

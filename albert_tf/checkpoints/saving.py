@@ -39,7 +39,15 @@ PREFIX = "albert_model.ckpt"
 _CONFIG = "albert_config.json"
 # Files of a checkpoint, and those that a newer one of the same layout replaces. A
 # preset has too many.
-_FILES = ("*.index", "*.safetensors", "*.bin", "*.keras", "*.h5", "*config*.json")
+_FILES = (
+    "*.index",
+    "*.index.json",
+    "*.safetensors",
+    "*.bin",
+    "*.keras",
+    "*.h5",
+    "*config*.json",
+)
 _VOCABULARIES = ("vocab*.txt", "*.model", "tokenizer.json")
 _REPLACED = {
     "google": {f"{PREFIX}.index", _CONFIG},
@@ -339,7 +347,7 @@ class Saving:
             if tokenizer is not None:
                 length = self.checkpoint.arguments["max_sequence_length"]
                 config |= huggingface.write_tokenizer(directory, tokenizer, length)
-            huggingface.write_model(directory, self._tensors())
+            huggingface.write_model(directory, self._tensors(), config)
         else:
             if tokenizer is not None:
                 tokenizer.save_original(directory)

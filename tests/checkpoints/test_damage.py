@@ -153,6 +153,11 @@ DAMAGES = {
         *("huggingface", edit_json("config.json", model_type="bert")),
         "model_type='bert'",
     ),
+    # No tensor tells the number of layers or heads.
+    "config_of_another_model": (
+        *("huggingface", edit_json("config.json", num_attention_heads=2)),
+        r"belongs to another model.*num_heads=2 \(the weights have 4\)",
+    ),
     "preset_without_weights": ("kerashub", remove(PRESET_WEIGHTS), PRESET_WEIGHTS),
     "preset_without_head": ("keras", remove("task.weights.h5"), "task.weights.h5"),
     "keras_file_cut": ("keras_file", cut("", 0.5), "checkpoint.keras is damaged"),

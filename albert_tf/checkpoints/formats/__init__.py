@@ -29,6 +29,8 @@ class Files:
     layouts: tuple[Layout, ...]  # The candidates; the names decide.
     # Raises if the files of the tensors have changed since they were opened.
     check_unchanged: Callable[[], None] = lambda: None
+    # The sizes in the config that the weights were written with, if they are known.
+    stored_config: dict[str, Any] = dataclasses.field(default_factory=dict)
     release: Release | None = None  # The one with the same `.index` file.
     # Glob patterns of the files beside the weights.
     config_patterns: tuple[str, ...] = ()

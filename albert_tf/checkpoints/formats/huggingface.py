@@ -1,6 +1,7 @@
 """Hugging Face directories: weights of PyTorch, their config and tokenizer."""
 
 import functools
+import json
 import pathlib
 import warnings
 from collections.abc import Iterable
@@ -14,13 +15,15 @@ from albert_tf.checkpoints.config import (
     tokenizer_config,
 )
 from albert_tf.checkpoints.formats import Files, torch_files
-from albert_tf.checkpoints.layout import CheckpointError, listed
+from albert_tf.checkpoints.layout import CheckpointError, listed, name_damage
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.extras import import_extra
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer, load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 
+# The key of the sizes in the metadata of the weights.
+_CONFIG = "albert_tf.config"
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
 _ADDED = "added_tokens.json"
@@ -42,6 +45,8 @@ def open_files(path: pathlib.Path) -> Files:
     """Open a model saved by transformers, by a file of weights or an index of them."""
     weights = torch_files.open_weights(path)
     tokenizer = _TokenizerFiles(path.parent)
+    with name_damage(weights.path, ValueError, RecursionError, TypeError):
+        stored_config = dict(json.loads(weights.metadata.get(_CONFIG, "{}")))
     return Files(
         path=weights.path,
         folders=[path.parent],
@@ -49,6 +54,7 @@ def open_files(path: pathlib.Path) -> Files:
         read=weights.read,
         layouts=(HUGGINGFACE,),
         check_unchanged=weights.check_unchanged,
+        stored_config=stored_config,
         config_patterns=("config.json",),
         vocabulary_patterns=("vocab*.txt", "*.model", _TOKENIZER),
         tokenizer_settings=tokenizer.settings,
@@ -146,11 +152,24 @@ def _word_pieces(path: pathlib.Path) -> list[str]:
 # === Writing ===
 
 
-def write_model(directory: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> None:
-    """Write pairs of name and array as `model.safetensors`."""
+def write_model(
+    directory: pathlib.Path,
+    tensors: Iterable[tuple[str, Any]],
+    config: dict[str, Any],
+) -> None:
+    """Write pairs of name and array as `model.safetensors`.
+
+    It also holds the sizes in the config, because tensors of shared layers fit models
+    of any number of layers and heads.
+    """
+    sizes = {name: config[name] for name in HUGGINGFACE.config_fields}
     arrays = {name: np.ascontiguousarray(value) for name, value in tensors}
     save = import_extra("safetensors.numpy").save_file
-    save(arrays, directory / torch_files.WEIGHTS, {"format": "pt"})
+    save(
+        arrays,
+        directory / torch_files.WEIGHTS,
+        {"format": "pt", _CONFIG: json.dumps(sizes)},
+    )
 
 
 def ignored_fields(tokenizer: TextTokenizer) -> dict[str, Any]:

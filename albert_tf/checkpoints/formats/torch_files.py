@@ -66,6 +66,8 @@ class Weights:
     shapes: dict[str, list[int]]  # By the names in the file.
     read: Callable[[str], Any]  # Returns a tensor by its name.
     check_unchanged: Callable[[], None]
+    # Strings beside the tensors of a single safetensors file.
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def open_weights(path: pathlib.Path) -> Weights:
@@ -178,6 +180,7 @@ def _open_file(path: pathlib.Path) -> Weights:
         shapes=shapes,
         read=lambda name: _from_file(path, lambda file: file.get_tensor(name)),
         check_unchanged=check_unchanged,
+        metadata=_from_file(path, lambda file: file.metadata()) or {},
     )
 
 
