@@ -59,26 +59,9 @@ def import_tensorflow() -> None:
     from albert_tf import quiet_import
 
     # Prints nothing unless standard output is a terminal.
-    with console.status("Importing TensorFlow"), _without(*_UNUSED):
+    with console.status("Importing TensorFlow"):
         quiet_import.import_tensorflow()
         import albert_tf.models  # noqa: F401
-
-
-# Keras and KerasHub import these if they are installed, for wrappers and plots that no
-# command uses. They would take a fifth of the time of the import.
-_UNUSED = ("matplotlib", "pandas", "rouge_score", "scipy", "sklearn")
-
-
-@contextlib.contextmanager
-def _without(*modules):
-    """Let the import of modules fail as if they were not installed."""
-    hidden = [x for x in modules if x not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))
-    try:
-        yield
-    finally:
-        for name in hidden:
-            del sys.modules[name]
 
 
 # === Checks before TensorFlow is imported ===

@@ -44,8 +44,9 @@ NOT_RUN = {
     r"^from optimum": "optimum is not installed for the tests",
     r"^from cleanlab": "cleanlab is not installed for the tests",
     r"^import faiss": "faiss is not installed for the tests",
-    r"KERAS_BACKEND": "needs JAX; test_without_tensorflow.py, test_pretraining.py",
+    r"KERAS_BACKEND": "needs JAX; below, where it is installed beside TensorFlow",
 }
+JAX_PAGES = ("tutorials/pretraining.md", "guides/several_machines.md")
 # Stands for a data set that cannot be bundled.
 OCNLI = '{"sentence1": "他在踢球。", "sentence2": "他在运动。", "label": "entailment"}'
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -160,6 +161,27 @@ def test_the_blocks_of_a_page_run(page, folder):
             assert words(output) == words(expected), code
             numbers = zip(NUMBER.findall(output), NUMBER.findall(expected), strict=True)
             assert [x for x in numbers if not is_close(*x)] == [], code
+
+
+@pytest.mark.nightly
+def test_commands_on_jax_run_where_tensorflow_is_installed_too(folder, monkeypatch):
+    pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    tutorial, cluster = (ROOT / "docs" / x for x in JAX_PAGES)
+    run("sh", blocks_of(tutorial)[0][1], {})
+    pages = (tutorial.read_text("utf-8"), cluster.read_text("utf-8"))
+    commands = [y for x in pages for _, y in FENCE.findall(x) if "KERAS_BACKEND" in y]
+    assert len(commands) == 2
+    for number, command in enumerate(commands):
+        for printed, tested in (
+            ("--minutes 60", "--steps 2"),
+            ("--hosts N --host I", "--hosts 1 --host 0 --steps 2"),
+        ):
+            command = command.replace(printed, tested)
+        output = f"--output on_jax_{number}"
+        command = re.sub(r"--output \w+", output, command)
+        printed = run("sh", f"{command.rstrip()} --batch-tokens 256", {})
+        assert "Checkpoint (albert_zh)" in " ".join(printed.split())
 
 
 @pytest.mark.parametrize(
