@@ -11,11 +11,14 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
 from albert_tf.extras import import_extra
+from albert_tf.quiet_import import import_variables
 from albert_tf_lite.cpus import available_cpus
+from albert_tf_lite.environment import environment
 from albert_tf_lite.errors import AlbertError, Process, silent_stderr
 from albert_tf_lite.unknown import OWN_WARNINGS
 
@@ -39,7 +42,6 @@ def run_jobs(
     if sys.platform == "win32":
         # More than 61 processes cannot be waited for.
         processes = min(processes, 61)
-    others = set(multiprocessing.active_children())
     if engine == "process" and processes == 1:
         for key, arguments in jobs:
             yield key, function(*arguments)
@@ -51,6 +53,7 @@ def run_jobs(
             f"The settings cannot be sent to other processes: {error}. Use a segmenter "
             "that is a function at the top level of a module, or a single worker."
         ) from error
+    worker_context = _Workers()
     with contextlib.ExitStack() as stack:
         if engine == "ray":
             ray = import_extra("ray")
@@ -58,15 +61,15 @@ def run_jobs(
                 ray.init(log_to_driver=False)
                 stack.callback(ray.shutdown)
             # Jobs of a machine that fails run again on another.
-            options = {"max_retries": 10, "runtime_env": {"env_vars": _LAZY}}
+            variables = _worker_variables()
+            options = {"max_retries": 10, "runtime_env": {"env_vars": variables}}
             task = ray.remote(num_cpus=1, **options)(call_pickled)
             # Jobs beyond the number of CPUs wait in the cluster for the next free one.
             limit = workers or 2 * int(ray.cluster_resources()["CPU"])
         else:
-            stack.enter_context(_environment(_LAZY))
             # TensorFlow's threads do not survive a fork.
             executor = concurrent.futures.ProcessPoolExecutor(
-                processes, multiprocessing.get_context("spawn"), _prepare_worker
+                processes, worker_context, _prepare_worker
             )
             stack.callback(executor.shutdown, cancel_futures=True)
             limit = 2 * processes
@@ -93,23 +96,41 @@ def run_jobs(
             ) from error
         except BaseException:
             # Do not wait for jobs whose results are not read: `_stop` ends them.
-            for process in {*multiprocessing.active_children()} - others:
-                process.terminate()
+            worker_context.stop()
             raise
 
 
-@contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set environment variables for new processes, which may start within the block."""
-    former = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in former.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+class _Worker(SpawnProcess):
+    """Worker process, which imports little when it starts."""
+
+    def start(self) -> None:
+        # The process of the user has these variables no longer than this call.
+        with environment(_worker_variables()):
+            super().start()
+
+
+class _Workers(SpawnContext):
+    """Context of an executor, which remembers the processes that it starts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[_Worker] = []
+
+    def Process(self, *args: Any, **kwargs: Any) -> _Worker:  # type: ignore[override]
+        worker = _Worker(*args, **kwargs)
+        self.started.append(worker)
+        return worker
+
+    def stop(self) -> None:
+        """Let each worker stop its job, by `_stop`."""
+        for worker in self.started:
+            if worker.is_alive():
+                worker.terminate()
+
+
+def _worker_variables() -> dict[str, str]:
+    """Return environment variables of workers, which import TensorFlow when needed."""
+    return {**_LAZY, **import_variables()}
 
 
 def _prepare_worker() -> None:

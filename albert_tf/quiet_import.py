@@ -1,4 +1,9 @@
-"""Import TensorFlow with few log lines, and with settings for speed."""
+"""Import TensorFlow with few log lines, and with settings for speed.
+
+This is all that `import albert_tf` changes in the process: two settings that TensorFlow
+reads when it is imported, and three of malloc. The environment variable
+`ALBERT_TF_PROCESS_SETTINGS=0` leaves the process as it is.
+"""
 
 import contextlib
 import ctypes
@@ -8,13 +13,23 @@ import pathlib
 import platform
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
+from albert_tf_lite.environment import environment, unless_set
 from albert_tf_lite.errors import silent_stderr
 
+# Environment variables that TensorFlow reads when it is imported.
+_VARIABLES = {
+    # TensorFlow uses oneDNN by default on some processors of Intel only.
+    "TF_ENABLE_ONEDNN_OPTS": "1",
+    # Without a GPU, TensorFlow logs errors about it.
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
 # Options of `mallopt` by their numbers in malloc.h: M_ARENA_MAX, because the heaps of
-# other arenas end at 64 MB; M_MMAP_THRESHOLD, 32 MB at most; M_TRIM_THRESHOLD.
-MALLOC_OPTIONS = {-8: 1, -3: 32 << 20, -1: 1 << 30}
+# other arenas end at 64 MB; M_MMAP_THRESHOLD, 32 MB at most; M_TRIM_THRESHOLD, the free
+# memory at the end of the heap that the process keeps.
+MALLOC_OPTIONS = {-8: 1, -3: 32 << 20, -1: 128 << 20}
 
 
 def import_tensorflow():
@@ -23,27 +38,51 @@ def import_tensorflow():
     No log level hides all of them, but `silent_stderr` in a process of the command
     line. `TF_CPP_MIN_LOG_LEVEL=0` shows them.
     """
-    keep_freed_memory()
-    # By default TensorFlow uses oneDNN on some processors of Intel only. It has no
-    # effect once TensorFlow is imported.
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-    try:
-        tempfile.gettempdir()
-    except FileNotFoundError:
-        # A read-only system. TensorFlow and Matplotlib ask for one while imported.
-        tempfile.tempdir = "/dev/shm"
-    is_verbose = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") in ("0", "1")
+    if may_change_process():
+        keep_freed_memory()
+    is_verbose = os.environ.get("TF_CPP_MIN_LOG_LEVEL") in ("0", "1")
     is_imported = "tensorflow" in sys.modules
     with (
+        environment(import_variables()),
+        _folder_for_temporary_files(),
         contextlib.nullcontext()
         if is_verbose or is_imported or lacks_avx()
-        else silent_stderr()
+        else silent_stderr(),
     ):
         # Keras first: tensorflow_text hides why it cannot be imported.
         import keras  # noqa: F401
         import tensorflow  # noqa: F401
 
         import_tensorflow_text()
+
+
+def may_change_process() -> bool:
+    """Return whether the user lets this package change settings of the process."""
+    return os.environ.get("ALBERT_TF_PROCESS_SETTINGS") != "0"
+
+
+def import_variables() -> dict[str, str]:
+    """Return environment variables for the import of TensorFlow."""
+    return unless_set(_VARIABLES) if may_change_process() else {}
+
+
+@contextlib.contextmanager
+def _folder_for_temporary_files() -> Iterator[None]:
+    """Let TensorFlow be imported on a read-only system.
+
+    TensorFlow and Matplotlib ask for the folder of temporary files when they are
+    imported, and write nothing to it.
+    """
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        tempfile.tempdir = "/dev/shm"
+        try:
+            yield
+        finally:
+            tempfile.tempdir = None
+    else:
+        yield
 
 
 def import_tensorflow_text() -> Any:
@@ -67,9 +106,8 @@ def lacks_avx():
 def keep_freed_memory():
     """Let glibc reuse the memory of large tensors, which it returns to the system.
 
-    The pages of each new tensor would fault in again, a seventh of the time of a
-    training step. Options of the environment (`MALLOC_ARENA_MAX` and others) have
-    precedence.
+    The pages of each new tensor would fault in again. Up to 128 MB are kept. Options
+    of the environment (`MALLOC_ARENA_MAX` and others) have precedence.
     """
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     if not hasattr(libc, "mallopt"):

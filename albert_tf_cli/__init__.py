@@ -4,7 +4,6 @@ import codecs
 import importlib.metadata
 import importlib.util
 import io
-import os
 import re
 import signal
 import sys
@@ -18,11 +17,12 @@ for _name in ("typer", "rich"):
 import typer
 from rich.text import Text
 
-# Readers report bad data before TensorFlow is imported.
-os.environ["ALBERT_TF_LAZY"] = "1"
-import albert_tf  # noqa: F401
+from albert_tf_lite.environment import environment
 
-del os.environ["ALBERT_TF_LAZY"]
+# Readers report bad data before TensorFlow is imported.
+with environment({"ALBERT_TF_LAZY": "1"}):
+    import albert_tf  # noqa: F401
+
 from albert_tf_cli.checkpoints import convert, download, inspect, prune
 from albert_tf_cli.common import errors, escaped
 from albert_tf_cli.demo_server import demo

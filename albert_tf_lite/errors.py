@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from albert_tf_lite.environment import environment, unless_set
+
 # Requirements of the packages that run exported files.
 _REQUIREMENTS = {
     "ai_edge_litert": "'albert-tf-lite[litert]'",
     "onnxruntime": "'albert-tf-lite[onnx]'",
     "sentencepiece": "'albert-tf-lite[sentencepiece]'",
 }
+# Environment variables that packages read when they are imported. ONNX Runtime would
+# keep a device id in the home folder, and send events.
+_VARIABLES = {"onnxruntime": {"ORT_DISABLE_TELEMETRY": "1"}}
 
 
 class AlbertError(ValueError):
@@ -37,11 +42,10 @@ def import_extra(module: str, requirement: str | None = None) -> ModuleType:
     those of albert-tf-lite.
     """
     package = module.partition(".")[0]
-    if package == "onnxruntime":
-        # It would keep a device id in the home folder, and send events.
-        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    variables = unless_set(_VARIABLES.get(package, {}))
     try:
-        return importlib.import_module(module)
+        with environment(variables):
+            return importlib.import_module(module)
     except ImportError as error:
         requirement = requirement or _REQUIREMENTS[package]
         raise MissingPackageError(

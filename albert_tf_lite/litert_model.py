@@ -161,4 +161,7 @@ def _litert_environment():
     """Return the environment of all LiteRT models, for which the library logs."""
     # Freed at the exit, for which the library logs, too.
     hide_exit()
-    return import_extra("ai_edge_litert.environment").Environment.create()
+    environment = import_extra("ai_edge_litert.environment").Environment
+    # A folder without plug-ins. By default, the library loads those of processors that
+    # are not used here, and logs that it fails.
+    return environment.create(compiler_plugin_path=os.path.dirname(__file__))

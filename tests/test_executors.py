@@ -1,9 +1,11 @@
 """Jobs in processes or on Ray, and the CPUs that a container may use."""
 
 import concurrent.futures
+import multiprocessing
 import operator
 import os
 import sys
+import time
 from concurrent.futures.process import BrokenProcessPool
 from unittest import mock
 
@@ -42,14 +44,35 @@ def test_a_quota_limits_the_workers(groups, files, cpus, tmp_path, monkeypatch):
 
 
 def imported(*names):
-    return os.environ.get("ALBERT_TF_LAZY"), {*names} & {*sys.modules}
+    variables = {x: os.environ.get(x) for x in ("ALBERT_TF_LAZY", *names[:1])}
+    return variables, {*names} & {*sys.modules}
 
 
-def test_workers_import_no_library_that_their_job_does_not_use(monkeypatch):
+def test_workers_have_their_own_variables_and_end_alone(monkeypatch):
+    """They import no library that their job does not use."""
     monkeypatch.delenv("ALBERT_TF_LAZY", raising=False)
-    jobs = [(0, ("albert_tf", "tensorflow", "pandas"))]
-    assert [*run_jobs(imported, jobs, workers=2)] == [(0, ("1", {"albert_tf"}))]
-    assert "ALBERT_TF_LAZY" not in os.environ
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    before, name = dict(os.environ), "TF_ENABLE_ONEDNN_OPTS"
+    of_user = multiprocessing.get_context("spawn").Process(
+        target=time.sleep, args=(60,)
+    )
+
+    def jobs():
+        # While the workers run.
+        yield 0, (name, "albert_tf", "tensorflow", "pandas")
+        of_user.start()
+        yield 1, (1,)
+
+    run = run_jobs(imported, jobs(), workers=2)
+    variables = {"ALBERT_TF_LAZY": "1", name: "1"}
+    assert next(run) == (0, (variables, {"albert_tf"}))
+    assert os.environ == before
+    with pytest.raises(TypeError):
+        next(run)
+    of_user.join(0.5)
+    assert of_user.exitcode is None
+    of_user.terminate()
+    of_user.join()
 
 
 def die(*arguments):

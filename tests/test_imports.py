@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from processes import run_python
+
+from albert_tf import quiet_import
 
 NATIVE = re.compile(r"[IWE]0000 |WARNING: All log messages before absl")
 ROOT = pathlib.Path(__file__).parents[1]
@@ -62,23 +65,81 @@ def test_importing_the_package_registers_every_class():
     assert not {"importlib", "sys"} & set(shown)
 
 
-@pytest.mark.slow
-def test_commands_import_tensorflow_with_onednn_and_without_unused_packages(
-    monkeypatch,
-):
-    script = """
+# Compare settings of the process before and after the imports.
+PROCESS = """
+import faulthandler, gc, locale, logging, multiprocessing, os, random, signal, sys
+import tempfile, threading, warnings
+import numpy as np
+
+def state():
+    loggers = [logging.getLogger(x) for x in (None, "jieba", "albert_tf", "zh")]
+    return {
+        "environment": dict(os.environ),
+        "signals": {x: signal.getsignal(x) for x in signal.valid_signals()},
+        "logging": [(x.level, len(x.handlers), x.disabled) for x in loggers],
+        "random": (random.getstate(), str(np.random.get_state())),
+        "files": (os.getcwd(), os.readlink("/proc/self/fd/2"), tempfile.tempdir),
+        "locale": (locale.setlocale(locale.LC_ALL), sys.stdout.errors),
+        "threads": threading.active_count(),
+        "start": multiprocessing.get_start_method(allow_none=True),
+        "hooks": (sys.excepthook, warnings.showwarning, warnings.formatwarning),
+        "filters": list(warnings.filters),
+        "meta": len(sys.meta_path),
+        "limits": (sys.getrecursionlimit(), gc.isenabled(), gc.get_threshold()),
+        "faults": faulthandler.is_enabled(),
+    }
+
+# What their libraries change is not ours.
+import jieba, keras, tensorflow, keras_hub, tensorflow_text
+before = state()
+import albert_tf, albert_tf_lite, albert_tf_cli, zh
+albert_tf.export, albert_tf.pretraining
+after = state()
+for name, value in before.items():
+    assert value == after[name], (name, value, after[name])
+assert keras.config.dtype_policy().name == "float32"
+"""
+# oneDNN lists the operations that it computes.
+ONEDNN = """
 import os, sys
+before = dict(os.environ)
 import albert_tf_cli.common
 albert_tf_cli.common.import_tensorflow()
-print(os.environ["TF_ENABLE_ONEDNN_OPTS"])
-print(*{"matplotlib", "nltk", "pandas", "scipy", "sklearn"} & sys.modules.keys())
-import pandas, scipy.stats, sklearn.metrics
+assert dict(os.environ) == before
+import tensorflow as tf
+tf.function(lambda x: tf.nn.softmax(tf.matmul(x, x)))(tf.ones([64, 64]))
+# No module is hidden from an import.
+import keras.src.wrappers.fixes, pandas, scipy.stats, sklearn.metrics
+print(keras.src.wrappers.fixes.sklearn is sklearn)
 """
-    monkeypatch.setenv("ALBERT_TF_LAZY", "1")
-    for given, used in ((None, "1"), ("0", "0")):
-        monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
-        if given:
-            monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", given)
-        command = [sys.executable, "-c", script]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-        assert done.stdout.splitlines() == [used, ""], done.stderr
+
+
+@pytest.mark.slow
+def test_imports_leave_the_process_as_it_was():
+    run_python(PROCESS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", [None, "0"])
+def test_commands_import_tensorflow_with_onednn_and_hide_no_module(given, monkeypatch):
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    given = {"TF_ENABLE_ONEDNN_OPTS": given} if given else {}
+    output = run_python(ONEDNN, ONEDNN_VERBOSE="1", **given)
+    assert output.endswith("True\n")
+    assert ("softmax" in output) == (not given)
+
+
+def test_one_variable_switches_off_all_settings_of_the_process(monkeypatch):
+    calls = []
+    monkeypatch.setattr(quiet_import, "keep_freed_memory", lambda: calls.append(1))
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    assert quiet_import.import_variables() == {
+        "TF_ENABLE_ONEDNN_OPTS": "0",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+    }
+    quiet_import.import_tensorflow()
+    monkeypatch.setenv("ALBERT_TF_PROCESS_SETTINGS", "0")
+    assert quiet_import.import_variables() == {}
+    quiet_import.import_tensorflow()
+    assert calls == [1]

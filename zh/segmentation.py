@@ -4,7 +4,6 @@ import functools
 import hashlib
 import importlib.util
 import io
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -16,9 +15,6 @@ from albert_tf.data.reading import stream_lines
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
 from albert_tf_lite.words import checked_words
-
-# jieba logs the loading of its dictionary to standard error.
-jieba.setLogLevel(logging.WARNING)
 
 
 class Jieba:
@@ -83,6 +79,7 @@ def _jieba(user_words: str) -> jieba.Tokenizer:
     # as slow, and a file that anyone can write in the folder for temporary files.
     tokenizer = jieba.Tokenizer()
     words = tokenizer.get_dict_file()
+    # `initialize` would log this to standard error.
     tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(words)
     tokenizer.initialized = True
     tokenizer.load_userdict(io.StringIO(user_words))

@@ -237,10 +237,15 @@ class TrainingState(keras.callbacks.Callback):
     @contextlib.contextmanager
     def _handling_signals(self) -> Iterator[None]:
         """Let Ctrl-C and SIGTERM end the training after its step."""
+        before = {}
         # Python allows handlers in the main thread only.
-        is_main = threading.current_thread() is threading.main_thread()
-        numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
-        before = {number: signal.signal(number, self._interrupt) for number in numbers}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                # Neither one that is not of Python and could not be restored, nor a
+                # signal that the program ignores, as after `nohup` and `&`.
+                if handler not in (None, signal.SIG_IGN):
+                    before[number] = signal.signal(number, self._interrupt)
         try:
             yield
         finally:

@@ -1,6 +1,7 @@
 """Processes that answer for months: memory, log lines, files, read-only systems."""
 
 import base64
+import importlib
 import json
 import os
 import pathlib
@@ -98,13 +99,21 @@ def test_batches_hold_each_row_once_and_little_padding(lengths, batch_size):
 
 @needs_onnx
 def test_telemetry_is_off_unless_the_user_turned_it_on(monkeypatch):
-    name = "ORT_DISABLE_TELEMETRY"
+    name, during = "ORT_DISABLE_TELEMETRY", []
+    imported = importlib.import_module
+
+    def watch(module):
+        during.append(os.environ[name])
+        return imported(module)
+
+    monkeypatch.setattr(importlib, "import_module", watch)
     for given, expected in ((None, "1"), ("0", "0")):
         monkeypatch.delenv(name, raising=False)
         if given:
             monkeypatch.setenv(name, given)
         import_extra("onnxruntime")
-        assert os.environ[name] == expected
+        # The variable is set while the package is imported.
+        assert during.pop() == expected and os.environ.get(name) == given
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")

@@ -223,8 +223,10 @@ def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path, spy, left):
     for model in (whole, cut, resumed):
         model.starts_trained = True
     expected = train(tmp_path / "whole", Spy(), whole, **options)
+    handler = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "cut", spy, cut, **options)
+    assert signal.getsignal(signal.SIGTERM) == handler
     keras.utils.set_random_seed(7)
     rest = Spy()
     metrics = train(tmp_path / "cut", rest, resumed, **options)
@@ -236,6 +238,16 @@ def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path, spy, left):
         assert metrics["history"][score] == pytest.approx(values, rel=1e-5), score
     for first, second in zip(whole.weights, resumed.weights, strict=True):
         np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+def test_a_signal_that_the_program_ignores_stays_ignored(tmp_path):
+    handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        spy = Spy(signalled=(1, 0))
+        assert train(tmp_path, spy, epochs=1)["best_epoch"] == 1
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 def test_patience_counts_the_epochs_before_a_restart(tmp_path):
