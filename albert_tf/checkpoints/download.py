@@ -89,11 +89,14 @@ def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
 
 def _missing_weights(folder: pathlib.Path) -> str:
     """Return which files of weights a folder lacks, "" if it is complete."""
+    # Some repositories have them in another folder.
+    places = (folder, *folder.glob("*/"), *folder.glob("*/*/"))
     try:
         found = [
             file
             for format_ in (huggingface, bundle, keras_model)
-            for path in format_.find(folder)
+            for place in places
+            for path in format_.find(place)
             for file in format_.files_of(path)
         ]
     except FileNotFoundError as error:

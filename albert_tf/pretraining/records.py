@@ -179,4 +179,7 @@ class Records:
     @property
     def vocabulary(self) -> pathlib.Path:
         """The path of the vocabulary."""
-        return self.folder / self.manifest["vocabulary"]
+        path = self.folder / self.manifest["vocabulary"]
+        if path.is_file():
+            check_downloaded(path)
+        return path

@@ -252,6 +252,10 @@ def test_an_incomplete_head_is_named(written, tmp_path):
         open_checkpoint(tmp_path / "a", head="lost")
     assert inspect_checkpoint(tmp_path / "a").named_heads["lost"] == {"head": None}
     assert open_checkpoint(tmp_path / "a", head="topics").heads == ["classifier"]
+    # The others are found without their names, too.
+    with pytest.warns(UserWarning, match="The head lost of .* It is left out"):
+        tagger = AlbertTokenClassifier.from_checkpoint(tmp_path / "a")
+    assert tagger.starts_trained
     for wrong in ({"a b": {}}, {"topics": 3}):
         file.write_text(json.dumps({**fields, "heads": wrong}))
         with pytest.raises(CheckpointError, match="Expected a name of letters"):

@@ -51,6 +51,14 @@ def hub(tmp_path, monkeypatch):
     return snapshot_download
 
 
+def test_weights_on_the_hub_may_lie_in_a_folder(hub):
+    """As in older repositories of sentence-transformers."""
+    folder = hub.folder("me/golden") / "0_Transformer"
+    convert_checkpoint(GOLDEN / "google_v2", folder, "huggingface")
+    assert_golden(albert_tf.load_checkpoint("hf://me/golden"))
+    assert len(hub.asked) == 1
+
+
 @pytest.mark.parametrize(
     "layout",
     few(
