@@ -1,5 +1,7 @@
 """Tags such as B-PER and the entities that they encode, in NumPy."""
 
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,11 +24,34 @@ def split_tag(tag: str) -> tuple[str, str]:
         return OUTSIDE, ""
     if len(tag) > 2 and tag[1] in "-_" and tag[0] in PREFIXES:
         return PREFIXES[tag[0]], tag[2:]
+    if tag == "X":
+        hint = (
+            "Tools write X for the pieces of a word after the first: write whole words, "
+            "or replace X by O or by the I- tag of the word. "
+        )
+    else:
+        hint = _hint(tag)
     raise AlbertError(
-        f"{tag!r} is not a tag. Expected O, or a prefix and a label such as B-PER. The "
-        f"prefixes are {' '.join(PREFIXES)}. Write words without a label as B-W, M-W, "
-        "E-W and S-W, and parts of speech as S-n."
+        f"{tag!r} is not a tag. {hint}Expected O, or a prefix and a label such as B-PER. "
+        f"The prefixes are {' '.join(PREFIXES)}. Write words without a label as B-W, "
+        "M-W, E-W and S-W, and parts of speech as S-n."
     )
+
+
+def _hint(tag):
+    """Return a sentence with the tag that another spelling stands for, if any."""
+    # Full-width letters and signs, too.
+    tag = unicodedata.normalize("NFKC", tag)
+    first, last = tag[:1].upper(), tag[-1:].upper()
+    if first in PREFIXES and re.fullmatch(r"\w\W.+|\w_.+", tag):
+        meant = f"{first}-{tag[2:]}"
+    elif last in PREFIXES and re.fullmatch(r".+\W\w|.+_\w", tag):
+        meant = f"{last}-{tag[:-2]}"
+    elif tag.lower() in ("o", "0", "other", "none"):
+        meant = OUTSIDE
+    else:
+        return ""
+    return f"Did you mean {meant}? All tags of a file have one form. "
 
 
 def tags_to_spans(tags: Iterable[str]) -> list[tuple[int, int, str]]:
@@ -65,11 +90,16 @@ def tags_to_spans(tags: Iterable[str]) -> list[tuple[int, int, str]]:
 
 
 class Tagging:
-    """Decoder of tags such as `O` and `B-PER`, in the order of the outputs."""
+    """Decoder of tags such as `O` and `B-PER`, in the order of the outputs.
+
+    A model of words or parts of speech may have no `O`. Then it stands after the tags,
+    for the edges of a text, and no token has it.
+    """
 
     def __init__(self, tags: Sequence[str]):
-        self.tags = list(tags)
-        self.pairs = [split_tag(tag) for tag in tags]
+        self.has_outside = OUTSIDE in tags
+        self.tags = list(tags) if self.has_outside else [*tags, OUTSIDE]
+        self.pairs = [split_tag(tag) for tag in self.tags]
         self.outside = self.tags.index(OUTSIDE)
         rows = [[self._allows(a, b) for b in self.pairs] for a in self.pairs]
         self.allowed = np.array(rows)
@@ -86,6 +116,8 @@ class Tagging:
         starts, ends = without_overlap(starts, ends)
         kept = np.flatnonzero(starts < ends)
         scores = log_softmax(logits[kept])
+        if not self.has_outside:
+            scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=_NEVER)
         tags = self._best(scores)
         chosen = np.exp(scores[np.arange(len(tags)), tags]).astype("float64")
         return [

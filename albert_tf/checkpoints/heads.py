@@ -173,7 +173,8 @@ def _read_labels(config: dict[str, Any], source: str) -> list[str] | None:
     labels = [names[number] for number in numbers]
     for number, name in zip(numbers, labels, strict=True):
         found = ids.get(name, number) if isinstance(ids, dict) else number
-        if str(found) != number:
+        # Several outputs may have one name, such as O.
+        if names.get(str(found)) != name:
             raise CheckpointError(
                 f"{source} names class {number} {name!r} under id2label, but label2id "
                 f"has {found!r} for it. Correct one of them."

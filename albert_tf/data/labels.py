@@ -8,14 +8,13 @@ import itertools
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_label, as_list, is_missing, number_of
-from albert_tf_lite.tagging import OUTSIDE, PREFIXES, split_tag
 
 # The label of a cell, the labels of a list, or `None` where it is missing.
 Label = str | tuple[str, ...] | None
@@ -34,9 +33,6 @@ _LEAST_RECURRING = 0.75
 _MISSING_NAMES = {"nan", "none", "null", "n/a", "na", "<na>", "nat"}
 # Errors of formulas in Excel.
 _MISSING_NAMES |= {"#n/a", "#value!", "#ref!", "#name?", "#div/0!", "#num!", "#null!"}
-# The label of words whose tags have none, and the form of a part of speech.
-WORD = "W"
-_PLAIN_TAG = re.compile("[!-~]+")
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 # Invisible parts of emoji.
 _JOINERS = re.compile("[\u200c\u200d\U000e0020-\U000e007f]")
@@ -112,15 +108,7 @@ def clean_labels(cells: Sequence[Any], places: Sequence[str]) -> list[Label]:
     whole = _whole_numbers(clean)
     _warn("are read as", whole, found)
     clean |= whole
-    same: dict[str, str] = {}
-    for name in sorted(set(clean.values())):
-        key = unicodedata.normalize("NFKC", name).casefold()
-        if (other := same.setdefault(key, name)) != name:
-            warnings.warn(
-                f"The labels {other!r} and {name!r} are two classes. If they mean the "
-                "same, write them alike.",
-                stacklevel=3,
-            )
+    _warn_of_spellings(clean.values())
     unlikely = {x: y for x, y in clean.items() if y.lower() in _MISSING_NAMES}
     numbers = [number_of(y) for x, y in clean.items() if y and x not in unlikely]
     if numbers and None not in numbers:
@@ -174,6 +162,19 @@ def _warn(message, names, places):
         )
 
 
+def _warn_of_spellings(names):
+    """Warn of names that differ in case or width only."""
+    same: dict[str, str] = {}
+    for name in sorted(set(names)):
+        key = unicodedata.normalize("NFKC", name).casefold()
+        if (other := same.setdefault(key, name)) != name:
+            warnings.warn(
+                f"The labels {other!r} and {name!r} are two classes. If they mean the "
+                "same, write them alike.",
+                stacklevel=4,
+            )
+
+
 def clean_spans(spans: list[list[tuple]]) -> list[list[tuple]]:
     """Return spans with visible labels; warn of those that were cleaned."""
     places = collections.defaultdict(list)
@@ -183,43 +184,8 @@ def clean_spans(spans: list[list[tuple]]) -> list[list[tuple]]:
     clean = {label: visible(label) for label in places}
     changed = {x: y for x, y in clean.items() if x != y}
     _warn("with invisible characters are read as", changed, places)
+    _warn_of_spellings(clean.values())
     return [[(*place, clean[label]) for *place, label in row] for row in spans]
-
-
-def full_tags(counts: Mapping[str, int]) -> dict[str, str]:
-    """Return the cleaned tags of a file, with a prefix and a label where they lack one.
-
-    Without a label, B, M, E and S are the tags of words. Without prefixes, each token
-    is an entity with its tag as label, or if some are O, each run of equal tags. A
-    warning names the reading. Other tags stay as they are.
-
-    Args:
-        counts: the number of tokens of each tag.
-    """
-    tags = {tag: visible(tag) for tag in counts}
-    names = set(tags.values()) - {OUTSIDE}
-    are_plain = all(_PLAIN_TAG.fullmatch(x) and not _is_tag(x) for x in names)
-    if not names or not are_plain:
-        return tags
-    if names <= PREFIXES.keys():
-        shown = f"no label. They are read as those of words, {min(names)}-{WORD}"
-        full = {x: f"{x}-{WORD}" for x in names}
-    elif 2 * len(names) <= sum(counts.values()):
-        has_outside = OUTSIDE in tags.values()
-        unit = "run of equal tags" if has_outside else "token"
-        shown = f"no prefix. Each {unit} is an entity with its tag as label"
-        full = {x: f"{'I' if has_outside else 'S'}-{x}" for x in names}
-    else:
-        return tags
-    warnings.warn(f"Tags such as {min(names)!r} have {shown}.", stacklevel=5)
-    return {tag: full.get(name, name) for tag, name in tags.items()}
-
-
-def _is_tag(name):
-    try:
-        return bool(split_tag(name))
-    except AlbertError:
-        return False
 
 
 def without_headers(

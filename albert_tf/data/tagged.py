@@ -8,15 +8,16 @@ import itertools
 import numbers
 import operator
 import os
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from albert_tf.data.forms import label_value
-from albert_tf.data.labels import clean_spans, full_tags, visible
+from albert_tf.data.labels import clean_spans, visible
 from albert_tf.data.reading import endings, is_json, stream_lines
+from albert_tf.data.slashes import SlashReader, has_slashes
 from albert_tf.data.tables import Table
+from albert_tf.data.tags import PIECE, is_mark, is_tag, read_tags
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_label, as_list, complete
 from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
@@ -28,8 +29,6 @@ _FIRST_UNSPACED = "\u2e80"
 
 # Files of these suffixes are tables. JSON is one, too.
 _TABLES = (".csv", ".xlsx", ".parquet")
-# A tag as `split_tag` reads it, or one of words.
-_TAG = re.compile("O|[BIESMLU]([-_].+)?")
 
 # (start, end, label) in tokens or characters; `end` is exclusive.
 Span = tuple[int, int, str]
@@ -46,6 +45,11 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
         )
     names = [] if isinstance(labels, str) else as_list(labels, "labels")
     names = [str(as_label(name)) for name in complete(names, "labels")]
+    if OUTSIDE in names:
+        raise AlbertError(
+            f"`labels` are kinds of entities, without O and prefixes. Received "
+            f"{labels!r}. Pass tags in the order of the outputs as `tags=`."
+        )
     # Names that look alike are not distinct.
     if not names or "" in names or len(set(map(visible, names))) < len(names):
         raise AlbertError(
@@ -157,13 +161,13 @@ def read_tagged_texts(
 
     | form | content of the file |
     |---|---|
-    | columns | one token and its tag per line, an empty line between sentences, as in CoNLL, MSRA and People's Daily. The tags are BIO, BIOES, BMES, BILOU or IO; with a warning B, M, E, S of words, or parts of speech |
-    | slashes | one sentence per line, `中共中央/nt 致/o` |
+    | columns | one token and its tag per line, an empty line between sentences, as in CoNLL, MSRA and People's Daily. The tags are BIO, BIOES, BMES, BILOU or IO; with a warning `PER-B`, `b-per`, B, M, E, S of words, or parts of speech |
+    | slashes | one sentence per line, `中共中央/nt 致/o`, or with any tags of columns; with a warning, `[中国/ns 政府/n]nt` is one entity and numbers of lines are left out |
     | CLUENER | JSON, `{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}` |
     | doccano | JSON, `{"text": "...", "label": [[0, 2, "PER"]]}`, or with `entities` |
     | Label Studio | JSON, JSON-MIN or CSV |
 
-    Words of columns are joined without spaces if most are Chinese or single characters,
+    Words are joined without spaces if most are Chinese or single characters,
     else with a space.
 
     Args:
@@ -200,12 +204,13 @@ def has_tags(path: str | os.PathLike, encoding: str | None = None) -> bool:
     lines = [line for line in head if line.strip() and not line.startswith("-DOC")]
     if not lines or is_json(lines[0]):
         return False
-    if all("/" in part[1:] for line in lines for part in line.split()):
+    if all(map(has_slashes, lines)):
         return True
     rows = [line.split() for line in lines]
     tags = {row[-1] for row in rows}
+    reading = read_tags(tags, may_be_plain=False).tags
     # Parts of speech are few.
-    are_tags = 3 * len(tags) <= len(rows) or all(map(_TAG.fullmatch, tags))
+    are_tags = 3 * len(tags) <= len(rows) or all(map(is_tag, reading.values()))
     return are_tags and {*map(len, rows)} == {len(rows[0])} and len(rows[0]) > 1
 
 
@@ -222,7 +227,7 @@ def tagged_rows(
         raise AlbertError(f"{path} is empty. Expected texts with entities.")
     if is_json(first):
         return _read_table(Table(path, encoding=encoding))
-    if all("/" in part[1:] for part in first.split()):
+    if has_slashes(first):
         return _read_slashes(lines)
     return _read_columns(lines)
 
@@ -239,8 +244,17 @@ def _naming(place):
 # === Readers: they yield place, text and spans ===
 
 
+@dataclasses.dataclass(frozen=True)
+class _Token:
+    """A word or a character of a file, and its tag."""
+
+    place: str
+    text: str
+    tag: str
+
+
 def _read_columns(lines):
-    sentences = [[]]
+    sentences: list[list[_Token]] = [[]]
     for place, line in lines:
         if not line.strip() or line.startswith("-DOCSTART-"):
             sentences.append([])
@@ -248,36 +262,92 @@ def _read_columns(lines):
         token, *others = line.split()
         if not others and line[0].isspace():
             token, others = line[0], [token]
-        sentences[-1].append((place, token, others[-1] if others else ""))
-    tokens = [token for rows in sentences for _, token, _ in rows]
-    full = full_tags(Counter(tag for rows in sentences for *_, tag in rows))
-    unspaced = sum(len(x) == 1 or x[-1] >= _FIRST_UNSPACED for x in tokens)
-    joiner = "" if unspaced > len(tokens) / 2 else " "
-    for rows in filter(None, sentences):
-        text, bounds = "", []
-        for place, token, tag in rows:
-            with _naming(place):
-                split_tag(full[tag])
-            text += joiner if text else ""
-            bounds.append((len(text), len(text) + len(token)))
-            text += token
-        spans = tags_to_spans(full[tag] for *_, tag in rows)
-        spans = [(bounds[i][0], bounds[j - 1][1], label) for i, j, label in spans]
-        yield rows[0][0], text, spans
+        sentences[-1].append(_Token(place, token, others[-1] if others else ""))
+    tokens = list(itertools.chain(*sentences))
+    reading = _read_all_tags(tokens)
+    marks = _find_marks(tokens, reading)
+    joiner = _joiner([token for token in tokens if token.text not in marks])
+    for sentence in sentences:
+        rows = [token for token in sentence if token.text not in marks]
+        if not rows:
+            continue
+        spans = tags_to_spans(reading[token.tag] for token in rows)
+        yield rows[0].place, *_joined(rows, spans, joiner)
 
 
 def _read_slashes(lines):
+    reader, parsed = SlashReader(), []
     for place, line in lines:
-        text, spans = "", []
-        for part in line.split():
-            word, _, label = part.rpartition("/")
-            if not (word and label):
-                raise AlbertError(f"{place}: {part!r} is not like '中共中央/nt'.")
-            if label.upper() != "O":
-                spans.append((len(text), len(text) + len(word), label))
-            text += word
-        if text:
-            yield place, text, spans
+        row = reader.read(place, line)
+        tokens = [_Token(place, word, tag) for word, tag in row.tokens]
+        parsed.append((tokens, row.entities))
+    reader.warn()
+    tokens = [token for row, _ in parsed for token in row]
+    reading = _read_all_tags(tokens, joins_equal=False)
+    joiner = _joiner(tokens)
+    for rows, entities in parsed:
+        if not rows:
+            continue
+        spans = tags_to_spans(reading[token.tag] for token in rows)
+        # The words of a bracket have no entities of their own.
+        for start, end, _ in entities:
+            spans = [x for x in spans if x[1] <= start or end <= x[0]]
+        yield rows[0].place, *_joined(rows, [*spans, *entities], joiner)
+
+
+def _read_all_tags(tokens, joins_equal=True):
+    """Return the tag such as B-PER of each name in a file; warn of what is assumed."""
+    counts = Counter(token.tag for token in tokens)
+    for token in tokens:
+        if "|" in token.tag[1:]:
+            raise AlbertError(
+                f"{token.place} has several tags, {token.tag!r}. A token has one. Keep "
+                "one of them, or if this is one name, write it without |."
+            )
+    # A table of texts has nearly as many last words as rows.
+    are_few = 2 * len(set(counts) - {OUTSIDE}) <= len(tokens)
+    reading = read_tags(counts, are_few or not joins_equal, joins_equal)
+    tags = dict(reading.tags)
+    if PIECE in tags and not reading.are_plain:
+        tags[PIECE] = PIECE
+    for token in tokens:
+        with _naming(token.place):
+            split_tag(tags[token.tag])
+    # All words of such a file have tags, as its form shows.
+    is_usual = reading.are_plain and not joins_equal
+    for note in reading.notes[is_usual:]:
+        warnings.warn(note, stacklevel=6)
+    return tags
+
+
+def _find_marks(tokens, reading):
+    """Return tokens such as [CLS] that no entity has, and warn of them."""
+    inside = {x.text for x in tokens if reading[x.tag] != OUTSIDE}
+    rows = [x for x in tokens if is_mark(x.text) and x.text not in inside]
+    if rows:
+        warnings.warn(
+            f"{len(rows)} tokens such as {rows[0].text!r} ({rows[0].place}) are marks "
+            "of a program, not text. They are left out.",
+            stacklevel=6,
+        )
+    return {token.text for token in rows}
+
+
+def _joiner(tokens):
+    """Return what stands between words: nothing, if most are Chinese or characters."""
+    texts = [token.text for token in tokens]
+    unspaced = sum(len(x) == 1 or x[-1] >= _FIRST_UNSPACED for x in texts)
+    return "" if unspaced > len(texts) / 2 else " "
+
+
+def _joined(tokens, spans, joiner):
+    """Return the text of tokens, and their spans in characters."""
+    text, bounds = "", []
+    for token in tokens:
+        text += joiner if text else ""
+        bounds.append((len(text), len(text) + len(token.text)))
+        text += token.text
+    return text, [(bounds[i][0], bounds[j - 1][1], label) for i, j, label in spans]
 
 
 def _read_table(table):

@@ -274,7 +274,7 @@ def _score_fields(task):
 
 def _tag_fields(task):
     """Return the tags with the prefixes that transformers.js groups."""
-    pairs = map(split_tag, task.tags)
+    pairs = map(split_tag, task.exported_settings()["tags"])
     return label_fields(0, ["-".join(filter(None, pair)) for pair in pairs])
 
 

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head, head_dropout
-from albert_tf.data.tagged import check_spans, prefixes_of, tag_names
+from albert_tf.data.tagged import SCHEMES, check_spans, prefixes_of, tag_names
+from albert_tf.data.tags import read_tags
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.keras_metrics import TagAccuracy
@@ -50,7 +51,9 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         scheme: `"BIO"` or `"BIOES"`, the tags of a label.
         preprocessor: optional `AlbertTokenClassifierPreprocessor`.
         tags: optional list of strings, instead of `labels` and `scheme`: the tags in
-            the order of the outputs, such as `["O", "B-PER", "I-PER"]`.
+            the order of the outputs, such as `["O", "B-PER", "I-PER"]`. `PER-B`,
+            `b-per`, and `X` or `[CLS]` for outside are read with a warning; `O` may be
+            repeated, or be missing in a model of words or parts of speech.
 
     Returns:
         Logits [batch, time, num_tags].
@@ -94,8 +97,11 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     ):
         # === Config ===
         labels = [] if labels is None else list(map(str, as_list(labels, "labels")))
-        self._tagging = Tagging(tag_names(labels, scheme) if tags is None else tags)
-        self.tags = self._tagging.tags
+        tags = tag_names(labels, scheme) if tags is None else tags
+        self.tags = list(map(str, as_list(tags, "tags")))
+        self._tagging = Tagging(self.tags)
+        for note in self._tagging.notes:
+            warnings.warn(note, stacklevel=2)
         self.labels = self._tagging.labels
         self.scheme = self._tagging.scheme
         self.dropout = dropout
@@ -127,15 +133,19 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         elif labels is not None:
             tags = tag_names(labels, arguments.get("scheme", "BIO"))
         if not (tags or named):
-            problem = "does not name its tags" if count else "has no token classifier"
-            raise AlbertError(
-                f'{checkpoint.path} {problem}. Give `labels=`, such as ["PER", "LOC"].'
-            )
-        # The same tags in another order stay with their weights.
-        if not tags or set(tags) == set(named or ()):
+            raise _missing_tags(checkpoint, count)
+        # The same tags in another order or spelling stay with their weights.
+        if not tags or (named and _meanings(tags) == _meanings(named)):
             tags = named
         is_renamed = named is None or "tags" in arguments
         if count and (tags is named or (is_renamed and len(tags) == count)):
+            if named is None and "tags" not in arguments:
+                warnings.warn(
+                    f"{checkpoint.path} does not name its tags. Its {count} outputs "
+                    f"are read as {tags}. Pass `tags=` if this is another order.",
+                    # The caller of `from_checkpoint`.
+                    stacklevel=5,
+                )
             return {**found, **arguments, "tags": tags}, []
         if count:
             warn_of_new_head(checkpoint, "token_classifier", tags)
@@ -192,7 +202,9 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return spans
 
     def exported_settings(self):
-        own = {"tags": list(self.tags), "labels": list(self.labels)}
+        # Tags of one spelling, which every runtime reads.
+        tags = self._tagging.tags[: len(self.tags)]
+        own = {"tags": tags, "labels": list(self.labels)}
         own["stride"] = self.preprocessor and self.preprocessor.stride
         return {**super().exported_settings(), **own}
 
@@ -224,21 +236,64 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return {"spans": spans, "labels": labels, "scores": scores}
 
 
+def _meanings(tags):
+    """Return what tags stand for, as a set."""
+    return set(read_tags(tags).tags.values())
+
+
+def _missing_tags(checkpoint, count):
+    """Return the error for a checkpoint whose tags are unknown."""
+    if not count:
+        return AlbertError(
+            f"{checkpoint.path} has no token classifier. Give `labels=`, such as "
+            '["PER", "LOC"], to start with a new one.'
+        )
+    hint = ""
+    for scheme, prefixes in SCHEMES.items():
+        labels, rest = divmod(count - 1, len(prefixes))
+        if labels and not rest:
+            hint = (
+                f" If they are those of scheme={scheme!r} in its order, O first, give "
+                f"`labels=`, a list of {labels}."
+            )
+            break
+    return AlbertError(
+        f"{checkpoint.path} does not name its {count} tags (LABEL_0, LABEL_1, ...). "
+        f"Write them as id2label into its config, or give `tags=`, a list of {count} in "
+        f'the order of the outputs, such as ["O", "B-PER", "I-PER", ...].{hint}'
+    )
+
+
 class Tagging(lite.Tagging):
     """The tags of a task, with the rules of the NumPy runtime as TensorFlow ops.
 
     `tags` are `O`, and for each label a prefix of BIO, BIOES (BMES, BILOU) or IO, a
-    hyphen and the label, in the order of the outputs.
+    hyphen and the label, in the order of the outputs; or other spellings of these,
+    which `notes` name.
     """
 
     def __init__(self, tags: Sequence[str]):
-        tags = list(map(str, as_list(tags, "tags")))
-        self._ids = {lite.split_tag(tag): number for number, tag in enumerate(tags)}
-        if lite.OUTSIDE not in tags or len(self._ids) < len(tags):
+        reading = read_tags(tags)
+        meant = [reading.tags[tag] for tag in tags]
+        if reading.are_plain and lite.OUTSIDE not in meant:
+            prefixed = (str([f"{x}-{tag}" for tag in tags[:3]]) for x in "IS")
+            as_runs, as_tokens = (text[:-1] + ", ...]" for text in prefixed)
             raise AlbertError(
-                f"The tags should be different, and O one of them. Received: {tags}"
+                f"The tags {list(tags)[:3]} ... have no prefix, and none is O. Pass "
+                f"tags={as_runs} if neighbours with the same tag are one entity, or "
+                f"tags={as_tokens} if each token is one."
             )
-        super().__init__(tags)
+        super().__init__(meant)
+        self.notes = reading.notes
+        self._ids: dict[tuple[str, str], int] = {}
+        for number, pair in enumerate(self.pairs):
+            first = self._ids.setdefault(pair, number)
+            if first != number and pair[0] != lite.OUTSIDE:
+                raise AlbertError(
+                    f"The tags {tags[first]!r} and {tags[number]!r} mean the same. The "
+                    f"tags should be different. Received: {list(tags)}"
+                )
+        self.is_outside = np.array([prefix == lite.OUTSIDE for prefix, _ in self.pairs])
         rows = [[lite.continues(a, b) for b in self.pairs] for a in self.pairs]
         self._continued = np.array(rows)
         self.labels = list(dict.fromkeys(label for _, label in self.pairs if label))
@@ -269,6 +324,8 @@ class Tagging(lite.Tagging):
         scores = tf.cast(logits.values, tf.float32)
         # Small numbers, whose sums over a long text keep the differences.
         scores -= tf.reduce_max(scores, axis=-1, keepdims=True)
+        if not self.has_outside:
+            scores = tf.pad(scores, [[0, 0], [0, 1]], constant_values=_NEVER)
         lengths = logits.row_lengths()
         scores_of_texts = logits.with_values(scores).to_tensor()
         is_token = tf.sequence_mask(lengths, tf.shape(scores_of_texts)[1])
@@ -282,7 +339,7 @@ class Tagging(lite.Tagging):
         tags = tf.RaggedTensor.from_tensor(tags, lengths).values
         pairs = tf.stack([tags[:-1], tags[1:]], axis=1)
         joined = tf.gather_nd(self._continued, pairs) & (text[:-1] == text[1:])
-        inside = tags != self.outside
+        inside = ~tf.gather(tf.constant(self.is_outside), tags)
         begins = inside & ~tf.pad(joined, [[1, 0]])[: tf.size(tags)]
         first = tf.where(begins)[:, 0]
         last = tf.where(inside & ~tf.pad(joined, [[0, 1]])[: tf.size(tags)])[:, 0]
@@ -373,6 +430,14 @@ def tags_of_spans(
             f"{len(inexact)} spans begin or end within a token or hold none, such as "
             f"{inexact[0]!r}. They are learned as the tokens they touch.",
             stacklevel=5,
+        )
+    if not tagging.has_outside and (tags == tagging.outside).any():
+        token = int(np.argmax(tags == tagging.outside))
+        number = int(np.searchsorted(splits, token, side="right")) - 1
+        raise AlbertError(
+            f"In text {number}, {strings[number][starts[token] : ends[token]]!r} has no "
+            "span, and the model has no tag O. Each character needs one of the labels "
+            f"{tagging.labels}."
         )
     windows = texts.windows
     tags = windows.of_windows(tf.constant(tags))
