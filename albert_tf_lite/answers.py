@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import check_integer
 from albert_tf_lite.spans import answer_arrays, answer_dicts
 
 
@@ -73,10 +73,8 @@ def order_probability(
 
 def check_top_k(top_k: int | None) -> None:
     """Raise unless `top_k` is a number of answers, or `None` for all."""
-    if top_k is not None and (type(top_k) is not int or top_k < 1):
-        raise AlbertError(
-            f"`top_k` must be a number from 1 on, or None for all. Received: {top_k}"
-        )
+    if top_k is not None:
+        check_integer("top_k", top_k)
 
 
 def best_of(answers: Sequence[list], top_k: int | None = 1) -> list:

@@ -15,7 +15,7 @@ import numpy as np
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_texts
+from albert_tf_lite.inputs import as_texts, check_integer
 from albert_tf_lite.packing import SHARED, batches_of, pack, pad, windows_of
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
@@ -279,9 +279,7 @@ class ExportedModel:
             limit = f"the {length} tokens that the file takes"
             warn(TruncatedTextsWarning(truncated, len(rows), limit), stacklevel=4)
         outputs = [None] * len(rows)
-        size = 32 if batch_size is None else batch_size
-        if type(size) is not int or size < 1:
-            raise AlbertError(f"`batch_size` must be at least 1. Received: {size!r}")
+        size = 32 if batch_size is None else check_integer("batch_size", batch_size)
         for batch in batches_of([len(ids) for ids, _, _ in rows], size):
             features = pad([rows[i] for i in batch], tokenizer.pad_token_id, length)
             for i, output in zip(batch, self.call(features), strict=True):

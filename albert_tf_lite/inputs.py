@@ -4,6 +4,7 @@ Elements are read by their position, never by the index of a pandas object.
 """
 
 import math
+import numbers
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
@@ -16,6 +17,8 @@ from albert_tf_lite.errors import AlbertError
 _TO_LIST = ("to_pylist", "tolist", "to_list")
 # The types of `pandas.NA` and `pandas.NaT`.
 _MISSING = ("NAType", "NaTType")
+# The remedy for several labels of a text.
+_SEVERAL = " For several labels per text use AlbertMultiLabelClassifier with {name}."
 # The most labels that an error shows.
 _SHOWN = 10
 
@@ -29,7 +32,8 @@ def as_list(values: Any, name: str = "values") -> list:
         raise AlbertError(
             f"`{name}` should be a list or one column. Received a table, a "
             f"{kind.__name__}. Pass a column, such as table['text'], or for columns of "
-            "0 and 1 table.to_numpy()."
+            "0 and 1, one per class in the order of the model's `labels`, "
+            "table[labels].to_numpy()."
         )
     rows = values.toarray() if hasattr(kind, "toarray") else values
     method = next((x for x in _TO_LIST if hasattr(type(rows), x)), None)
@@ -40,9 +44,18 @@ def as_list(values: Any, name: str = "values") -> list:
     if isinstance(rows, (str, bytes, Mapping, Set)) or not isinstance(rows, Iterable):
         raise AlbertError(
             f"`{name}` should be a list, an array, a Series or one column. Received a "
-            f"{kind.__name__}: {values!r:.80}"
+            f"{kind.__name__}: {values!r:.80}{_remedy(values, name)}"
         )
     return list(rows)
+
+
+def _remedy(values: Any, name: str) -> str:
+    """Return a sentence with the line that makes a list of another container."""
+    if isinstance(values, Set):
+        return f". A set has no order: pass sorted({name}) if any order is right."
+    if isinstance(values, Mapping):
+        return f". Pass list({name}.values()) if its order is right."
+    return ""
 
 
 def as_texts(values: Any, name: str = "texts") -> list:
@@ -84,6 +97,42 @@ def complete(values: list, name: str) -> list:
     return values
 
 
+def single_values(rows: list) -> list:
+    """Return values without the containers that hold one each, as of a column.
+
+    Such are lists, tuples, sets and arrays. If a row is no container of one value, the
+    rows are returned as they are.
+    """
+    if not rows or not all(is_container(row) and len(row) == 1 for row in rows):
+        return rows
+    return [next(iter(row)) for row in rows]
+
+
+def is_container(value: Any) -> bool:
+    """Return whether a value is a list, tuple, set or array of several axes."""
+    is_array = getattr(value, "ndim", 0) > 0
+    return is_array or isinstance(value, (list, tuple, Set))
+
+
+def several_in(values: Iterable, separators: str) -> str | None:
+    """Return the first separator that a string among the values has, if any."""
+    strings = [value for value in values if isinstance(value, str)]
+    return next((x for x in separators if any(x in text for text in strings)), None)
+
+
+def check_integer(
+    name: str, value: Any, least: int = 1, most: int | None = None
+) -> int:
+    """Return an integer, also one of NumPy, as `int`; raise if it is out of range."""
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_integer or value < least or (most is not None and value > most):
+        limit = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise AlbertError(
+            f"`{name}` must be an integer, {limit}. Received: {value!r:.80}"
+        )
+    return int(value)
+
+
 # === Labels ===
 
 
@@ -106,7 +155,8 @@ def class_positions(values: Any, labels: Sequence, name: str = "y") -> np.ndarra
         AlbertError: if a value is missing or not among the labels, or if numbers have
             two readings.
     """
-    values = [as_label(value) for value in complete(as_list(values, name), name)]
+    given = complete(as_list(values, name), name)
+    values = [as_label(value) for value in given]
     are_names = {isinstance(value, str) for value in values}
     if True not in are_names and all(isinstance(label, str) for label in labels):
         spelled = {str(label).lower() for label in labels}
@@ -124,9 +174,14 @@ def class_positions(values: Any, labels: Sequence, name: str = "y") -> np.ndarra
         known |= {label: position for position, label in enumerate(labels)}
     unknown = list(dict.fromkeys(value for value in values if value not in known))
     if unknown:
+        hint = ""
+        if any(is_container(x) for x in given):
+            hint = _SEVERAL.format(name=name)
+        elif mark := several_in(unknown, "|,;、，；"):
+            hint = _SEVERAL.format(name=f"[value.split({mark!r}) for value in {name}]")
         raise AlbertError(
             f"The labels {unknown[:_SHOWN]} of `{name}` are not among the classes "
-            f"{list(labels)}."
+            f"{list(labels)}.{hint}"
         )
     return np.array([known[value] for value in values], "int64")
 

@@ -15,6 +15,7 @@ from albert_tf_lite.changes import change_check
 from albert_tf_lite.cpus import available_cpus
 from albert_tf_lite.errors import AlbertError, hide_exit, import_extra, silent_stderr
 from albert_tf_lite.exported_model import SETTINGS, ExportedModel, check_network
+from albert_tf_lite.inputs import check_integer
 from albert_tf_lite.packing import INPUTS
 from albert_tf_lite.pointers import check_downloaded
 
@@ -46,6 +47,8 @@ class LiteRTModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
+        if threads is not None:
+            threads = check_integer("threads", threads)
         self.threads, self._check_unchanged = threads, change_check(path)
         with silent_stderr():
             compiled_model = import_extra("ai_edge_litert.compiled_model")

@@ -14,6 +14,7 @@ from albert_tf_lite.exported_model import (
     check_network,
     onnx_checksum,
 )
+from albert_tf_lite.inputs import check_integer
 from albert_tf_lite.onnx_metadata import read_metadata
 from albert_tf_lite.pointers import check_downloaded
 
@@ -41,6 +42,8 @@ class OnnxModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
+        if threads is not None:
+            threads = check_integer("threads", threads)
         self.threads = threads
         onnxruntime = import_extra("onnxruntime")
         check_downloaded(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import warnings
 from collections.abc import Iterable
@@ -14,6 +15,8 @@ from albert_tf_lite.opening import open_exported
 # The field whose value is a list of strings, not a string.
 _CHOICES = "choices"
 _TEXT = (str, bytes)
+# Arguments of models, which a pipeline does not take.
+_OF_MODELS = ("vocabulary", "sequence_length", "labels", "tags", "num_classes")
 
 
 class Pipeline:
@@ -81,10 +84,12 @@ class Pipeline:
     def _checked(self, options):
         known = self._option_names()
         if unknown := sorted(set(options) - set(known)):
+            close = difflib.get_close_matches(unknown[0], [*known, *_OF_MODELS], 1)
+            hint = f"Did you mean {close[0]}? " if close else ""
             raise AlbertError(
-                f"The pipeline for {self.task} has no option {', '.join(unknown)}. Its "
-                f"options: {', '.join(known)}. Pass arguments of the model, such as "
-                "`vocabulary`, to from_checkpoint of its class."
+                f"The pipeline for {self.task} has no option {', '.join(unknown)}. "
+                f"{hint}Its options: {', '.join(known)}. Pass arguments of the model, "
+                "such as `vocabulary`, to from_checkpoint of its class."
             )
         return options
 

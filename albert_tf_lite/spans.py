@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import check_integer
 
 # Below any log-probability of a span.
 NEVER = np.float32(-1e30)
@@ -73,7 +73,10 @@ def rank_answers(
     """
     if null_threshold == "auto":
         null_threshold = settings["null_threshold"]
-    max_length = max_answer_length or settings["max_answer_length"]
+    count = check_integer("n_best", count)
+    max_length = settings["max_answer_length"]
+    if max_answer_length is not None:
+        max_length = check_integer("max_answer_length", max_answer_length)
     answers = []
     for context, one, starts, ends in windows:
         spans, null = best_spans(one, starts, ends, max_length, count)
@@ -98,8 +101,7 @@ def answer_dicts(
     max_answer_length: int | None = None,
 ) -> list:
     """Return the answer to each question, or with another `top_k` a list of them."""
-    if not isinstance(top_k, int) or top_k < 1:
-        raise AlbertError(f"`top_k` must be a positive int. Received: {top_k}")
+    top_k = check_integer("top_k", top_k)
     options = null_threshold, max_answer_length
     answers = rank_answers(windows, settings, top_k, *options)
     return answers if top_k > 1 else [ranked[0] for ranked in answers]

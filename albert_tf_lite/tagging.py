@@ -26,15 +26,15 @@ def split_tag(tag: str) -> tuple[str, str]:
         return PREFIXES[tag[0]], tag[2:]
     if tag == "X":
         hint = (
-            "Tools write X for the pieces of a word after the first: write whole words, "
-            "or replace X by O or by the I- tag of the word. "
+            "Tools write X for the pieces of a word after the first: write whole "
+            "words, or replace X by O or by the I- tag of the word. "
         )
     else:
         hint = _hint(tag)
     raise AlbertError(
-        f"{tag!r} is not a tag. {hint}Expected O, or a prefix and a label such as B-PER. "
-        f"The prefixes are {' '.join(PREFIXES)}. Write words without a label as B-W, "
-        "M-W, E-W and S-W, and parts of speech as S-n."
+        f"{tag!r} is not a tag. {hint}Expected O, or a prefix and a label such as "
+        f"B-PER. The prefixes are {' '.join(PREFIXES)}. Write words without a label as "
+        "B-W, M-W, E-W and S-W, and parts of speech as S-n."
     )
 
 

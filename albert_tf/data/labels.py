@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_label, as_list, is_missing, number_of
+from albert_tf_lite.inputs import (
+    as_label,
+    as_list,
+    is_container,
+    is_missing,
+    number_of,
+)
 
 # The label of a cell, the labels of a list, or `None` where it is missing.
 Label = str | tuple[str, ...] | None
@@ -58,7 +64,7 @@ def class_names(labels: Iterable) -> list:
     ['9', '10']
     """
     values = labels if isinstance(labels, Set) else as_list(labels, "labels")
-    for several in (x for x in values if isinstance(x, (list, tuple))):
+    for several in filter(is_container, values):
         raise AlbertError(
             f"A text has the labels {list(several)}. Expected one label per text. Pass "
             "the names of all lists, [name for names in labels for name in names]."

@@ -112,9 +112,9 @@ class SlashReader:
             effect = "are left out"
             if kind == "brackets":
                 effect = (
-                    "are one entity each, with the label after the bracket; the tags of "
-                    "the words in them are not used. To use these, remove the brackets "
-                    "and their labels"
+                    "are one entity each, with the label after the bracket; the tags "
+                    "of the words in them are not used. To use these, remove the "
+                    "brackets and their labels"
                 )
             warnings.warn(f"{count} {kind} such as {first} {effect}.", stacklevel=5)
 

@@ -10,7 +10,7 @@ import operator
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from albert_tf.data.forms import label_value
 from albert_tf.data.labels import clean_spans, visible
@@ -97,7 +97,8 @@ def check_spans(
     If `labels` are given, other labels raise, too.
     """
     checked: list[Span] = []
-    for span in as_list(spans, "spans"):
+    spans = list(spans) if isinstance(spans, Set) else as_list(spans, "spans")
+    for span in spans:
         try:
             start, end, label = span
             start, end = operator.index(start), operator.index(end)
@@ -109,7 +110,8 @@ def check_spans(
             raise AlbertError(
                 f"{span!r} is not a span. Expected (start, end, label), with offsets "
                 'in characters, such as (0, 2, "LOC"). Convert the tags of characters '
-                "with albert_tf.data.tags_to_spans."
+                "with [albert_tf.data.tags_to_spans(tags) for tags in y], and dicts "
+                'with [[(s["start"], s["end"], s["label"]) for s in row] for row in y].'
             )
         if not 0 <= start < end <= length:
             raise AlbertError(
@@ -289,7 +291,7 @@ def _read_slashes(lines):
         if not rows:
             continue
         spans = tags_to_spans(reading[token.tag] for token in rows)
-        # The words of a bracket have no entities of their own.
+        # The tags of words in brackets are not used.
         for start, end, _ in entities:
             spans = [x for x in spans if x[1] <= start or end <= x[0]]
         yield rows[0].place, *_joined(rows, [*spans, *entities], joiner)

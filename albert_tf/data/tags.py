@@ -26,8 +26,8 @@ _MARK = re.compile(r"\[[A-Za-z]+\]|</?[A-Za-z]+>")
 _MARK_NAMES = frozenset(("CLS", "SEP", "PAD", "UNK", "START", "STOP", "BOS", "EOS"))
 # The tag of the pieces of a word after its first.
 PIECE = "X"
-# Tags of nouns and verbs: a file with both has parts of speech.
-_PARTS_OF_SPEECH = ({"n", "v"}, {"NN", "VV"}, {"NOUN", "VERB"})
+# Tags of nouns, verbs, particles and punctuation: such a file has parts of speech.
+_PARTS_OF_SPEECH = frozenset(("n", "v", "u", "w", "NN", "VV", "NOUN", "VERB"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +96,8 @@ def read_tags(
             found = {x: f"{prefix}-{x}" for x in labels}
             unit = "run of equal tags" if prefix == "I" else "token"
             notes = [
-                f"Tags such as {min(labels)!r} have no prefix. Each {unit} is an entity "
-                "with its tag as label."
+                f"Tags such as {min(labels)!r} have no prefix. Each {unit} is an "
+                "entity with its tag as label."
             ]
     found |= dict.fromkeys(outside, OUTSIDE)
     if spellings := [x for x in distinct if found.get(x) == OUTSIDE and x != OUTSIDE]:
@@ -191,13 +191,12 @@ def _are_labels(names: list[str]) -> bool:
 def _outside_among_labels(names: list[str]) -> list[str]:
     """Return the names that mean outside among labels without a prefix.
 
-    `o` is a part of speech beside nouns and verbs. Beside O, all others but it are
+    `o` is a part of speech beside others. Beside O, all others but it are
     labels.
     """
     if OUTSIDE in names:
         return [OUTSIDE, *(x for x in names if x == "o")]
-    if any(parts <= {*names} for parts in _PARTS_OF_SPEECH):
+    if not _PARTS_OF_SPEECH.isdisjoint(names):
         return []
     found = [x for x in names if x.casefold() in _OUTSIDE_NAMES]
     return found if len(found) == 1 else []
-

@@ -9,7 +9,7 @@ import numpy as np
 
 from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_label, as_list, as_texts, complete
+from albert_tf_lite.inputs import as_label, as_list, as_texts, check_integer, complete
 
 
 def read_articles(
@@ -116,6 +116,7 @@ def contrastive_pairs(
     Reference:
         [SetFit](https://arxiv.org/abs/2209.11055), section 3.
     """
+    rounds = check_integer("rounds", rounds)
     texts = as_texts(texts)
     labels = [as_label(x) for x in complete(as_list(labels, "labels"), "labels")]
     if len(texts) != len(labels):

@@ -10,7 +10,7 @@ import keras_hub
 import numpy as np
 from keras import ops
 
-from albert_tf.layers.common import Tensor, check_arguments
+from albert_tf.layers.common import Tensor, check_arguments, check_sizes
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.words import marked_label_ids
 
@@ -121,11 +121,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
                 "`mask_token_rate` and `random_token_rate` must be at least 0, and "
                 f"their sum at most 1, such as 0.8 and 0.1. Received: {rates}"
             )
-        if min(mask_selection_length, ngram) < 1:
-            raise AlbertError(
-                "`mask_selection_length` and `ngram` must be at least 1. Received: "
-                f"{mask_selection_length} and {ngram}"
-            )
+        check_sizes(mask_selection_length=mask_selection_length, ngram=ngram)
         self.vocabulary_size = vocabulary_size
         self.mask_selection_rate = mask_selection_rate
         self.mask_token_id = mask_token_id

@@ -15,9 +15,8 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import Texts, is_pair
-from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_texts
+from albert_tf_lite.inputs import as_texts, check_integer
 from albert_tf_lite.sentence_piece import SPACE_PIECE
 
 # The number of rows that `pseudo_perplexity` predicts together.
@@ -128,6 +127,8 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             AlbertError: if a text has no mask, or one beyond `sequence_length`, or
                 `targets` are not tokens of the vocabulary.
         """
+        if top_k is not None:
+            top_k = check_integer("top_k", top_k)
         if isinstance(texts, str):
             return self.fill([texts], top_k, targets, batch_size)[0]
         texts, tokenizer = as_texts(texts), self.preprocessor.tokenizer
@@ -228,7 +229,6 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
     def answers(self, x, batch_size=None, top_k=5, targets=None):
         """Return the answers of `fill`."""
-        check_top_k(top_k)
         return self.fill(x, top_k=top_k, targets=targets, batch_size=batch_size)
 
     def postprocess(self, outputs: Any, top_k: int = 5) -> dict[str, Any]:

@@ -17,7 +17,13 @@ from albert_tf.preprocessing.task_preprocessors import (
 from albert_tf.preprocessing.texts import check_count
 from albert_tf_lite.answers import best_of, rank_choices
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_texts, complete, number_of, whole_numbers
+from albert_tf_lite.inputs import (
+    as_texts,
+    complete,
+    number_of,
+    single_values,
+    whole_numbers,
+)
 
 # The score of a missing choice, if an example has fewer choices than others.
 NO_CHOICE = -1e9
@@ -143,7 +149,7 @@ def choice_positions(choices: list, y: list) -> np.ndarray:
         AlbertError: if a choice does not exist, or if choices are numbers and `y` may
             be either.
     """
-    choices, y = [as_texts(row) for row in choices], complete(y, "y")
+    choices, y = [as_texts(row) for row in choices], single_values(complete(y, "y"))
     if all(isinstance(x, str) for x in y):
         found = [x in row for x, row in zip(y, choices, strict=True)]
         if False in found:

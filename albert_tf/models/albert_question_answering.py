@@ -1,5 +1,5 @@
 import warnings
-from collections.abc import Sequence
+from collections.abc import Sequence, Set, Sized
 from typing import Any
 
 import keras
@@ -20,7 +20,7 @@ from albert_tf.preprocessing.text_preprocessors import (
 )
 from albert_tf.preprocessing.texts import check_count, without_invalid_bytes
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_list, is_missing
+from albert_tf_lite.inputs import as_list, check_integer, is_missing
 from albert_tf_lite.spans import NEVER, answer_dicts, best_spans, rank_answers
 
 
@@ -90,7 +90,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
         # === Config ===
         self.null_threshold = null_threshold
-        self.max_answer_length = max_answer_length
+        self.max_answer_length = check_integer("max_answer_length", max_answer_length)
         self.dropout = dropout
 
         # === Functional Model ===
@@ -268,18 +268,26 @@ def answer_lists(y: Sequence[Any]) -> list[list[tuple[int | None, str]]]:
             # A row of SQuAD in the form of Hugging Face.
             columns = (as_list(given[x], x) for x in ("answer_start", "text"))
             given = list(zip(*columns, strict=True))
-        given = as_list(given) if isinstance(given, (list, np.ndarray)) else [given]
-        answers = [x for x in given if not is_missing(x) and len(x)]
+        # Sets are refused: which answer is learned depends on their order.
+        are_several = isinstance(given, (list, np.ndarray, Set))
+        given = as_list(given, f"y[{position}]") if are_several else [given]
+        answers = [x for x in given if not is_missing(x) and _is_given(x)]
         for answer in answers:
             is_pair = isinstance(answer, (list, tuple)) and len(answer) == 2
             if not is_pair or not isinstance(answer[1], str):
                 raise AlbertError(
                     "An answer is `(start, text)`: the first character in the context, "
                     "an int, and a string; or `None`, where the context has none. "
-                    f"Element {position} of `y` is {given!r}."
+                    f"Element {position} of `y` is {given!r:.80}. For texts alone pass "
+                    "[(None, text) for text in y]."
                 )
         lists.append([tuple(answer) for answer in answers if answer[1]])
     return lists
+
+
+def _is_given(answer):
+    """Return whether an answer is not empty; a number is refused later."""
+    return not isinstance(answer, Sized) or len(answer) > 0
 
 
 def span_targets(

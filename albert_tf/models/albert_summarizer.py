@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import keras
@@ -20,6 +21,7 @@ from albert_tf.preprocessing.task_preprocessors import AlbertSummarizerPreproces
 from albert_tf.preprocessing.texts import as_string_tensor, check_count
 from albert_tf.training import SentenceLoss
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_list, check_integer
 
 # Sentences of a summary, as in most papers on news.
 SENTENCES = 3
@@ -100,7 +102,14 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         labels: list[int] = []
         for position, (row, given) in enumerate(zip(articles, y, strict=True)):
             is_summary = isinstance(given, str)
-            found = oracle_labels(row, given) if is_summary else list(given)
+            if is_summary and re.fullmatch(r"[01](\W[01])*", given):
+                raise AlbertError(
+                    f"The summary of article {position} is {given!r}. If these are the "
+                    'labels of its sentences, pass [[int(x) for x in row.split("'
+                    f'{given[1:2] or "|"}")] for row in y].'
+                )
+            name = f"y[{position}]"
+            found = oracle_labels(row, given) if is_summary else as_list(given, name)
             if len(found) != len(row) or not set(found) <= {0, 1}:
                 raise AlbertError(
                     f"Article {position} has {len(row)} sentences. Its labels should "
@@ -136,6 +145,9 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
             `(start, end, score)` in the order of the article, where
             `article[start:end]` is the sentence (for a list, in its joined sentences).
         """
+        sentences = check_integer("sentences", sentences)
+        if max_characters is not None:
+            max_characters = check_integer("max_characters", max_characters)
         found = self.predict_rows(x, batch_size, verbose=verbose)
         return self._summaries(*found, sentences, max_characters)
 

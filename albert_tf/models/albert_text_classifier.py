@@ -10,7 +10,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.layers.common import argument_names
-from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.from_checkpoint import other_heads, warn_of_new_head
 from albert_tf.models.keras_metrics import is_of_keras
 from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
@@ -154,7 +154,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         if not wanted:
             raise AlbertError(
                 f"{checkpoint.path} has no classification head. Pass `num_classes=` "
-                "or `labels=` to start with a new one."
+                f"or `labels=` to start with a new one.{other_heads(checkpoint)}"
             )
         order = class_order(stored.get("labels"), labels)
         are_others = stored.get("labels") and labels and not order

@@ -18,7 +18,13 @@ from albert_tf.preprocessing.texts import as_segments, count_examples, is_pair
 from albert_tf.training import PairLoss
 from albert_tf_lite.answers import cosines, score_dicts
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_list, as_texts, is_missing
+from albert_tf_lite.inputs import (
+    as_list,
+    as_texts,
+    check_integer,
+    is_missing,
+    single_values,
+)
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -146,6 +152,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         Raises:
             AlbertError: if `corpus` is empty.
         """
+        top_k = check_integer("top_k", top_k)
         is_text = np.ndim(corpus) != 2 or hasattr(corpus, "columns")
         texts = as_texts(corpus, "corpus") if is_text else []
         if not len(texts if is_text else corpus):
@@ -181,7 +188,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
         """Return the scores of pairs; NaN for pairs without."""
         count = count_examples(x)
-        rows = [None] * count if y is None else as_list(y, "y")
+        rows = [None] * count if y is None else single_values(as_list(y, "y"))
         y = np.asarray([np.nan if is_missing(value) else value for value in rows])
         if y.shape != (count,) or not count or y.dtype.kind not in "iufb":
             raise AlbertError(

@@ -12,7 +12,7 @@ from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.data.tagged import SCHEMES, check_spans, prefixes_of, tag_names
 from albert_tf.data.tags import read_tags
 from albert_tf.models.batching import PADDING_TARGET
-from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.from_checkpoint import other_heads, warn_of_new_head
 from albert_tf.models.keras_metrics import TagAccuracy
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
@@ -237,8 +237,9 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
 
 
 def _meanings(tags):
-    """Return what tags stand for, as a set."""
-    return set(read_tags(tags).tags.values())
+    """Return what tags stand for, and whether they are labels without a prefix."""
+    reading = read_tags(tags)
+    return set(reading.tags.values()), reading.are_plain
 
 
 def _missing_tags(checkpoint, count):
@@ -246,7 +247,7 @@ def _missing_tags(checkpoint, count):
     if not count:
         return AlbertError(
             f"{checkpoint.path} has no token classifier. Give `labels=`, such as "
-            '["PER", "LOC"], to start with a new one.'
+            f'["PER", "LOC"], to start with a new one.{other_heads(checkpoint)}'
         )
     hint = ""
     for scheme, prefixes in SCHEMES.items():
@@ -259,8 +260,8 @@ def _missing_tags(checkpoint, count):
             break
     return AlbertError(
         f"{checkpoint.path} does not name its {count} tags (LABEL_0, LABEL_1, ...). "
-        f"Write them as id2label into its config, or give `tags=`, a list of {count} in "
-        f'the order of the outputs, such as ["O", "B-PER", "I-PER", ...].{hint}'
+        f"Write them as id2label into its config, or give `tags=`, a list of {count} "
+        f'in the order of the outputs, such as ["O", "B-PER", "I-PER", ...].{hint}'
     )
 
 
@@ -435,9 +436,9 @@ def tags_of_spans(
         token = int(np.argmax(tags == tagging.outside))
         number = int(np.searchsorted(splits, token, side="right")) - 1
         raise AlbertError(
-            f"In text {number}, {strings[number][starts[token] : ends[token]]!r} has no "
-            "span, and the model has no tag O. Each character needs one of the labels "
-            f"{tagging.labels}."
+            f"In text {number}, {strings[number][starts[token] : ends[token]]!r} has "
+            "no span, and the model has no tag O. Each character needs one of the "
+            f"labels {tagging.labels}."
         )
     windows = texts.windows
     tags = windows.of_windows(tf.constant(tags))

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.preprocessing.texts import tokenize_with_offsets
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import class_positions
+from albert_tf_lite.inputs import check_integer, class_positions
 
 # Points of the path per batch.
 BATCH_SIZE = 32
@@ -98,6 +98,7 @@ class IntegratedGradients:
         steps: int = 32,
         tolerance: float = 0.01,
     ) -> Attributions:
+        steps = check_integer("steps", steps)
         texts = text if isinstance(text, tuple) else (text,)
         if not all(isinstance(text, str) for text in texts):
             raise TypeError(

@@ -11,6 +11,7 @@ import tensorflow as tf
 from albert_tf.preprocessing.segment_packer import PackedTexts, SegmentPacker
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import check_integer
 
 DEFAULT_BATCH_SIZE = 32
 # By default, prediction batches hold the tokens of 32 texts of full length. Past this
@@ -72,9 +73,7 @@ def size_or_default(batch_size: int | None, default: int = DEFAULT_BATCH_SIZE) -
     """Return the number of examples per batch; raise if it is not positive."""
     if batch_size is None:
         return default
-    if batch_size < 1:
-        raise AlbertError(f"`batch_size` must be at least 1. Received: {batch_size}")
-    return batch_size
+    return check_integer("batch_size", batch_size)
 
 
 def batch_plan(
@@ -95,8 +94,7 @@ def batch_plan(
     enough = None
     if max_tokens is None:
         max_tokens, enough = DEFAULT_BATCH_SIZE * packer.sequence_length, ENOUGH_TOKENS
-    if max_tokens < 1:
-        raise AlbertError(f"`max_tokens` must be at least 1. Received: {max_tokens}")
+    max_tokens = check_integer("max_tokens", max_tokens)
     return TokenBudget(max_tokens // max(texts, 1), packer, enough)
 
 

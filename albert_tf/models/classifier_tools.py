@@ -11,6 +11,7 @@ from albert_tf.models.albert_text_classifier import (
     DEFAULT_THRESHOLD,
     AlbertMultiLabelClassifier,
 )
+from albert_tf.models.datasets import balanced_weights
 from albert_tf.models.prediction import predict_batches
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.texts import (
@@ -22,13 +23,19 @@ from albert_tf.preprocessing.texts import (
 )
 from albert_tf_lite.answers import classify_multi_label
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_list, as_texts, has_two_readings
+from albert_tf_lite.inputs import (
+    as_list,
+    as_texts,
+    check_integer,
+    has_two_readings,
+)
 
 
 def class_weights(y: Any, labels: Any = None) -> dict[Any, float]:
     """Return weights inversely proportional to how often each class occurs.
 
-    They are those of scikit-learn's `class_weight="balanced"`, as `fit` takes them.
+    They are those of scikit-learn's `class_weight="balanced"`, as `fit` takes them and
+    computes them for `class_weight="balanced"`.
 
     Args:
         y: list or array of class ids, or of values or names of `labels`.
@@ -48,9 +55,7 @@ def class_weights(y: Any, labels: Any = None) -> dict[Any, float]:
     """
     y, labels = as_list(y, "y"), check_class_names(labels)
     ids = class_ids(y, y, len(labels) if labels else None, labels)
-    counts = np.bincount(ids, minlength=len(labels or ()))
-    share = len(ids) / np.count_nonzero(counts)
-    weights = [float(share / max(count, 1)) for count in counts]
+    weights = balanced_weights(ids, len(labels or ()))
     by_label = labels and not all(isinstance(x, str) for x in labels)
     keys = labels if by_label or has_two_readings(labels or ()) else range(len(weights))
     return dict(zip(keys, weights, strict=True))
@@ -130,12 +135,10 @@ def predict_windows(
         )
     packer = task.preprocessor.packer
     size = packer.sequence_length - 2
-    stride = stride or max(size // 2, 1)
-    if not 0 < stride <= size:
-        raise AlbertError(
-            f"`stride` must be between 1 and the {size} tokens of a window. "
-            f"Received: {stride}"
-        )
+    if stride is None:
+        stride = max(size // 2, 1)
+    # A longer stride would leave out tokens between windows.
+    stride = check_integer("stride", stride, 1, size)
     tokens = tokenize_with_offsets(task.preprocessor.tokenizer, texts)
     warn_of_unknown(tokens[0].values, texts, task.preprocessor.tokenizer)
     packed = WindowedTexts.of(packer, *tokens, size, stride)

@@ -31,6 +31,9 @@ from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import check_positions, class_positions
 
+# The `class_weight` of `fit` that is computed from the labels.
+BALANCED = "balanced"
+
 
 def keras_data(
     task: Any, x: Any, y: Any = None, sample_weight: Any = None, **options: Any
@@ -93,21 +96,36 @@ def validation_batches(
     return keras_data(task, *data, **options, fixed=True)
 
 
-def weights_by_id(task: Any, class_weight: dict[Any, float] | None) -> Any:
-    """Return the `class_weight` of `fit` by class id."""
+def check_class_weight(task: Any, class_weight: Any, x: Any) -> None:
+    """Raise unless `class_weight` of `fit` is for the task and its data."""
     if class_weight is not None and not task.takes_class_weight:
         raise AlbertError(
             "`class_weight` is for classifiers with one class per text. Use "
             f"`sample_weight` or your own loss for {type(task).__name__}."
         )
+    if isinstance(class_weight, str) and class_weight == BALANCED:
+        if isinstance(x, tf.data.Dataset):
+            raise AlbertError(
+                'class_weight="balanced" counts the labels of lists; those of a '
+                "dataset are unknown before training. Count them from a list: "
+                "class_weight=albert_tf.models.class_weights(y, labels)."
+            )
+    elif class_weight is not None and not isinstance(class_weight, dict):
+        raise AlbertError(
+            '`class_weight` should be "balanced", or a dict of weights by class. '
+            f"Received: {class_weight!r:.80}"
+        )
+
+
+def weights_by_id(task: Any, class_weight: Any, x: Any, y: Any) -> Any:
+    """Return the `class_weight` of `fit` by class id."""
     if class_weight is None:
         return None
     if not isinstance(class_weight, dict):
-        raise AlbertError(
-            "`class_weight` should be a dict of weights by class, such as "
-            "albert_tf.models.class_weights(y, labels) for balanced ones. Received: "
-            f"{class_weight!r:.80}"
-        )
+        targets = np.asarray(task.targets(x, y))
+        # One column per class, for another loss.
+        ids = targets.argmax(axis=-1) if targets.ndim > 1 else targets
+        return dict(enumerate(balanced_weights(ids, task.num_classes)))
     classes = list(class_weight)
     if task.labels:
         ids = class_positions(classes, task.labels, "class_weight")
@@ -116,6 +134,16 @@ def weights_by_id(task: Any, class_weight: dict[Any, float] | None) -> Any:
     # Keras fails on classes without a weight.
     weights = dict.fromkeys(range(task.num_classes), 1.0)
     return weights | dict(zip(ids.tolist(), class_weight.values(), strict=True))
+
+
+def balanced_weights(ids: Any, num_classes: int) -> list[float]:
+    """Return weights inversely proportional to how often each class id occurs.
+
+    They are those of scikit-learn's `class_weight="balanced"`.
+    """
+    counts = np.bincount(np.asarray(ids, int), minlength=num_classes)
+    share = len(ids) / np.count_nonzero(counts)
+    return [float(share / max(count, 1)) for count in counts]
 
 
 def check_pairs(task: Any, x: Any) -> None:

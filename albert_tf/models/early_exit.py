@@ -13,6 +13,7 @@ from albert_tf.models.pooling import default_pooling
 from albert_tf.models.prediction import empty_outputs
 from albert_tf.preprocessing.texts import count_examples, read_examples
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import check_integer
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -116,6 +117,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         Raises:
             AlbertError: if `patience` is below 1.
         """
+        patience = check_integer("patience", patience)
         # Keras does not track what is put into the dict of an object.
         traced = self.__dict__.setdefault("_traced_exits", {})
         if patience not in traced:
@@ -133,11 +135,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
 
     def exiting(self, patience: int) -> Callable[..., tf.Tensor]:
         """Return a function like a call of this model, from which texts leave early."""
-        if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
-            raise AlbertError(
-                "`patience` must be an int, at least 1, the number of layers that "
-                f"confirm a class. Received: {patience!r}"
-            )
+        patience = check_integer("patience", patience)
         return lambda inputs, training=False: _run_until_done(self, inputs, patience)
 
     def quantize(self, mode=None, config=None, **kwargs) -> None:

@@ -31,6 +31,10 @@ from albert_tf.tokenizers import load_tokenizer
 from albert_tf.tokenizers.checks import check_vocabulary
 from albert_tf_lite.errors import AlbertError
 
+# Arguments that start with a new head, those for users first.
+_NEW_HEADS = ("labels", "num_classes", "tags")
+
+
 # === Constructors ===
 
 
@@ -81,6 +85,8 @@ def from_checkpoint(
         AlbertError: if the vocabulary does not have the checkpoint's size, or
             `num_classes` is missing and the checkpoint has no head, or several.
     """
+    # Before a file is missed that a misspelled argument names.
+    _preprocessor_arguments(cls, kwargs)
     checkpoint = open_checkpoint(path, config=config, head=head)
     checkpoint = choose_head(cls, checkpoint, kwargs)
     if precision is not None:
@@ -209,7 +215,9 @@ def from_backbone(
     if vocabulary is not None:
         if not isinstance(vocabulary, keras.layers.Layer):
             vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
-        length = sequence_length or backbone.max_sequence_length
+        length = sequence_length
+        if length is None:
+            length = backbone.max_sequence_length
         kwargs["preprocessor"] = cls.preprocessor_cls(
             vocabulary, sequence_length=length, **settings
         )
@@ -229,18 +237,35 @@ def choose_head(cls: Any, checkpoint: Checkpoint, arguments: dict[str, Any]) -> 
     found = [view for view in views if _starts(cls, view, arguments)]
     if len(found) == 1:
         return found[0]
-    names = {"labels", "tags", "num_classes"}.intersection(
-        argument_names(cls, keras.Model)
-    )
+    names = {*_NEW_HEADS}.intersection(argument_names(cls, keras.Model))
     if found and names and not any(arguments.get(x) is not None for x in names):
-        raise several_heads(checkpoint, [x.head for x in found])
+        new = " or ".join(f"`{x}=`" for x in _NEW_HEADS if x in names)
+        raise several_heads(checkpoint, [x.head for x in found], new)
     return checkpoint
 
 
-def several_heads(checkpoint: Checkpoint, names: Iterable[str | None]) -> AlbertError:
-    """Return the error for a checkpoint of which one named head must be chosen."""
-    choices = ", ".join(f"{checkpoint.name}:{name}" for name in names)
-    return AlbertError(f"{checkpoint.name} has several heads. Choose one: {choices}.")
+def several_heads(
+    checkpoint: Checkpoint, names: Iterable[str | None], new: str = ""
+) -> AlbertError:
+    """Return the error for a checkpoint of which one named head must be chosen.
+
+    `new` are arguments that start with a new head instead.
+    """
+    heads = list(names)
+    choices = ", ".join(f"{checkpoint.name}:{name}" for name in heads)
+    start = f" Pass {new} to start with a new one." if new else ""
+    return AlbertError(
+        f"{checkpoint.name} has several heads. Choose one: {choices}, or as "
+        f"`head={heads[0]!r}`.{start}"
+    )
+
+
+def other_heads(checkpoint: Checkpoint) -> str:
+    """Return a sentence with the named heads of a checkpoint, if it has any."""
+    if not checkpoint.named_heads:
+        return ""
+    names = ", ".join(checkpoint.named_heads)
+    return f" Its named heads, to choose by `head=`, are of other tasks: {names}."
 
 
 def _starts(cls: Any, checkpoint: Checkpoint, arguments: dict[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 import operator
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -30,7 +30,7 @@ from albert_tf.training import (
 )
 from albert_tf.training.auto_optimizer import AutoOptimizer
 from albert_tf.training.batch_order import BatchOrder
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import check_integer
 
 # The tasks by name. A class enters itself if it defines `name_of_task`.
 TASKS: dict[str, Any] = {}
@@ -234,7 +234,7 @@ class AlbertTask(_Presets):
         validation_split: float = 0.0,
         validation_data: Any = None,
         shuffle: bool | BatchOrder = True,
-        class_weight: dict[Any, float] | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         sample_weight: Any = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
@@ -260,7 +260,9 @@ class AlbertTask(_Presets):
                 and up to 30 for fewer than 1,500.
             validation_data: optional `(x, y)`, `(x, y, sample_weight)` or dataset.
             class_weight: optional dict of weights by class, in the form of `y`, for
-                tasks with one class per example; see `albert_tf.models.class_weights`.
+                tasks with one class per example; or `"balanced"`, inversely
+                proportional to how often a class occurs in the training labels, see
+                `albert_tf.models.class_weights`.
             max_tokens: optional int, instead of `batch_size`: a batch has as many
                 examples as fit in this number of tokens, padding included. Only for
                 lists; see `albert_tf.models.bucket_by_length` for datasets.
@@ -275,7 +277,7 @@ class AlbertTask(_Presets):
             AlbertError: if `x` and `y` are of unequal lengths or empty, the labels are
                 wrong, or an argument is not for the task.
         """
-        class_weight = datasets.weights_by_id(self, class_weight)
+        datasets.check_class_weight(self, class_weight, x)
         if self._auto_optimizer:
             self._auto_optimizer.check_callbacks(callbacks)
         if datasets.takes_texts(self, x):
@@ -287,6 +289,7 @@ class AlbertTask(_Presets):
             (x, y, sample_weight), validation_data = split_off(
                 x, y, sample_weight, validation_split
             )
+        class_weight = datasets.weights_by_id(self, class_weight, x, y)
         size = batch_size if validation_batch_size is None else validation_batch_size
         validation_data = datasets.validation_batches(
             self, validation_data, size, max_tokens
@@ -304,8 +307,7 @@ class AlbertTask(_Presets):
         # A resumed epoch has fewer steps, but the schedule counts whole epochs.
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
         epochs = 1 if epochs is None else epochs
-        if epochs < 0:
-            raise AlbertError(f"`epochs` must not be negative. Received: {epochs}")
+        epochs = check_integer("epochs", epochs, least=0)
         if self._auto_optimizer:
             rate = self.peak_learning_rate(examples)
             self._auto_optimizer.schedule(self, steps, epochs, initial_epoch, rate)

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import check_integer
 from albert_tf_lite.unknown import TruncatedTextsWarning, warn
 
 
@@ -61,16 +62,9 @@ class SegmentPacker:
                 '`padding` must be "longest" or "max_length". '
                 f"Received: padding={self.padding!r}"
             )
-        if self.sequence_length < 5:
-            raise AlbertError(
-                "`sequence_length` must leave room for [CLS] a [SEP] b [SEP], 5 "
-                f"tokens. Received: sequence_length={self.sequence_length}"
-            )
-        if self.pad_to_multiple_of < 1:
-            raise AlbertError(
-                "`pad_to_multiple_of` must be at least 1. "
-                f"Received: {self.pad_to_multiple_of}"
-            )
+        # Room for [CLS] a [SEP] b [SEP].
+        check_integer("sequence_length", self.sequence_length, 5)
+        check_integer("pad_to_multiple_of", self.pad_to_multiple_of)
 
     def __call__(self, segments: Sequence[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Pack and pad a batch.

@@ -25,7 +25,7 @@ from albert_tf.preprocessing.texts import (
 )
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_texts
+from albert_tf_lite.inputs import as_texts, check_integer
 from albert_tf_lite.packing import SHARED
 
 
@@ -83,9 +83,11 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         check_arguments(type(self), kwargs)
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
-        self.sequence_length = sequence_length
+        self.sequence_length = check_integer("sequence_length", sequence_length, 5)
         self.padding = padding
-        self.pad_to_multiple_of = pad_to_multiple_of
+        self.pad_to_multiple_of = check_integer(
+            "pad_to_multiple_of", pad_to_multiple_of
+        )
         self._traced_pack = self._traced_pack_key = None
 
     @property
@@ -212,11 +214,10 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         **kwargs: Any,
     ):
         super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
-        if stride is not None and not 1 <= stride <= sequence_length - 2:
-            raise AlbertError(
-                "`stride` must be from 1 to sequence_length - 2 = "
-                f"{sequence_length - 2}, the tokens of a window. Received: {stride}"
-            )
+        # A longer stride would leave out tokens between windows.
+        most = self.sequence_length - 2
+        if stride is not None:
+            stride = check_integer("stride", stride, 1, most)
         self.stride = stride
 
     def features(self, x):
@@ -303,10 +304,12 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         **kwargs: Any,
     ):
         super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
-        if stride is not None and stride < 1:
-            raise AlbertError(f"`stride` must be at least 1. Received: {stride}")
+        if stride is not None:
+            stride = check_integer("stride", stride)
         self.stride = stride
-        self.max_question_length = max_question_length
+        self.max_question_length = check_integer(
+            "max_question_length", max_question_length
+        )
 
     def pack_rows(self, x: Any) -> WindowedTexts:
         """Tokenize questions and contexts, and cut the contexts into windows."""

@@ -2,13 +2,13 @@
 
 import concurrent.futures
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.labels import visible
+from albert_tf.data.labels import SEPARATORS, visible
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer, as_strings
 from albert_tf_lite import unknown
 from albert_tf_lite.cpus import available_cpus
@@ -21,6 +21,9 @@ from albert_tf_lite.inputs import (
     check_positions,
     class_positions,
     complete,
+    is_container,
+    several_in,
+    single_values,
 )
 
 # Texts, or pairs of texts as the tuple of two lists.
@@ -238,19 +241,32 @@ def class_ids(
 
     Without `num_classes`, any numbers are allowed, which is up to the loss.
     """
-    rows = check_count(x, y)
-    are_lists = [isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) for x in rows]
-    if all(are_lists) and all(len(row) == 1 for row in rows):
-        # A column of an array.
-        rows, are_lists = [row[0] for row in rows], [False]
-    if num_classes is None and any(are_lists):
-        return np.asarray(rows)
+    rows = single_values(complete(check_count(x, y), "y"))
+    are_lists = any(map(is_container, rows))
     are_floats = all(isinstance(row, (float, np.floating)) for row in rows)
-    if num_classes is None and (labels is None or are_floats):
-        return np.asarray(rows)
-    if labels is None or any(are_lists):
+    if num_classes is None and (are_lists or labels is None or are_floats):
+        return _without_missing(rows)
+    if labels is None or (are_lists and not _has_names(rows)):
         return check_positions(rows, num_classes or 0)
     return class_positions(rows, labels)
+
+
+def _has_names(rows):
+    """Return whether rows hold strings, and thus several labels."""
+    rows = filter(is_container, rows)
+    return any(isinstance(value, str) for row in rows for value in row)
+
+
+def _without_missing(rows: list) -> np.ndarray:
+    """Return numbers, or rows of numbers, as an array; raise if one is missing."""
+    values = np.asarray(rows)
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        row = int(np.argwhere(np.isnan(values))[0][0])
+        raise AlbertError(
+            f"Element {row} of `y` has a missing value: {rows[row]!r:.80}. Leave such "
+            "examples out."
+        )
+    return values
 
 
 def multi_hot(
@@ -260,9 +276,9 @@ def multi_hot(
 
     `y` is a list of names per text, such as `[["体育", "娱乐"], []]`, or such an array.
     """
-    given, labels = check_count(x, y), labels or ()
+    given, labels = complete(check_count(x, y), "y"), labels or ()
     is_flat = any(isinstance(x, str) or not isinstance(x, Iterable) for x in given)
-    rows = [] if is_flat else [complete(as_list(row, "y"), "y") for row in given]
+    rows = [] if is_flat else [_names_of(i, row) for i, row in enumerate(given)]
     values = [as_label(value) for row in rows for value in row]
     is_table = rows and all(len(row) == num_classes for row in rows)
     is_table = is_table and {0, 1}.issuperset(values)
@@ -279,12 +295,31 @@ def multi_hot(
         raise AlbertError(
             "`y` must be a list of class names per text, for a model with `labels=`, "
             f"or an array of 0 and 1 with {num_classes} columns, one per class. "
-            f"Received: {given[:2]}"
+            f"Received: {str(given[:2]):.200}.{_lists_of(given)}"
         )
     hot = np.zeros((len(rows), num_classes), "float32")
     numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     hot[numbers, class_positions(values, labels)] = 1
     return hot
+
+
+def _names_of(position, row):
+    """Return the classes of a text, also of a set."""
+    name = f"y[{position}]"
+    return complete(list(row) if isinstance(row, Set) else as_list(row, name), name)
+
+
+def _lists_of(values):
+    """Return a sentence with the line that makes lists of names, if any does."""
+    if not all(isinstance(value, str) for value in values):
+        return ""
+    mark = several_in(values, SEPARATORS)
+    if mark is None:
+        return " Pass [[name] for name in y] for one class per text."
+    return (
+        f" Pass [[name for name in value.split({mark!r}) if name] for value in y] for "
+        f"names between {mark!r}."
+    )
 
 
 def dataset_targets(
@@ -325,17 +360,23 @@ def dataset_targets(
 
 def scores(x: Any, y: Any, name: str = "y") -> np.ndarray:
     """Return one finite number per text, float32 [examples]."""
-    rows = complete(check_count(x, y, name), name)
-    try:
-        numbers = np.asarray(rows, "float32")
-    except (TypeError, ValueError):
-        numbers = np.array(np.nan)
-    if numbers.ndim != 1 or not np.isfinite(numbers).all():
+    rows = single_values(complete(check_count(x, y, name), name))
+    numbers = np.array([_finite(row) for row in rows], "float32")
+    if wrong := np.flatnonzero(np.isnan(numbers)).tolist():
         raise AlbertError(
-            f"`{name}` must be a list of finite numbers, one per text. Received: "
-            f"{rows[:3]}"
+            f"`{name}` must be a list of finite numbers, one per text. Element "
+            f"{wrong[0]} is {rows[wrong[0]]!r:.80}."
         )
     return numbers
+
+
+def _finite(value):
+    """Return a finite number in 32 bits, or NaN for any other value."""
+    try:
+        number = np.float32(value)
+    except (TypeError, ValueError):
+        return np.nan
+    return number if np.ndim(number) == 0 and np.isfinite(number) else np.nan
 
 
 def check_count(x: Any, y: Any, name: str = "y") -> list:

@@ -1,5 +1,7 @@
 """Files of texts with entities in every form, and tags of tokens."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,10 +54,70 @@ def test_sentences_and_words_are_joined_as_their_language_is_written(read):
     assert data.spans == [[(0, 10, "PER"), (15, 20, "LOC")]]
 
 
+PKU = (
+    "19980101-01-001-001/m  [中国/ns 政府/n]nt 的{de5}/u [[浦东/ns 路/n]ns 1/2/m]nz\n"
+    "19980101-01-001-002/m  啊/o [ 北京/ns 大学/n ]nt //w [注]/n ［上海/ns 港/n］/nt\n"
+)
+
+
+def test_lines_of_peoples_daily_are_read_as_announced(read, recwarn):
+    data = read(PKU)
+    assert data.x == ["中国政府的浦东路1/2", "啊北京大学/[注]上海港"]
+    assert data.spans == [
+        [(0, 4, "nt"), (4, 5, "u"), (5, 11, "nz")],
+        [(0, 1, "o"), (1, 5, "nt"), (5, 6, "w"), (6, 9, "n"), (9, 12, "nt")],
+    ]
+    messages = " ".join(str(x.message) for x in recwarn)
+    assert "2 numbers of lines such as '19980101-01-001-001/m' (Line 1" in messages
+    assert "4 brackets such as '[中国政府]nt' (Line 1 of" in messages
+    assert "1 marks of pronunciation such as '{de5}' (Line 1 of" in messages
+    # As the message about brackets says.
+    words = re.sub(r"\[(?!注)|［|[\]］]/?n[tzs]", " ", PKU)
+    assert read(words).spans[0][:3] == [(0, 2, "ns"), (2, 4, "n"), (4, 5, "u")]
+    # A tag for each character, and English words.
+    assert read("小/B-PER 明/I-PER 在/O 北/B-LOC 京/I-LOC 。/O").spans == [SPANS]
+    assert read("John/NNP ran/VBD home/NN").x == ["John ran home"]
+
+
+# The tags of SENTENCE, and what the warnings say.
+SPELLINGS = {
+    "PER-B PER-I O LOC-B LOC-I O": ["prefix after the label. They are read as B-LOC"],
+    "PER_B PER_E O LOC_B LOC_E O": ["They are read as B-LOC"],
+    "b-PER i-PER o b-LOC i-LOC o": ["in lower case.*B-LOC", "'o'. are read as O"],
+    "B-PER I-PER 0 B-LOC I-LOC Other": ["'0', 'Other'. are read as O"],
+    "B_PER L_PER [SEP] B_LOC L_LOC <pad>": ["SEP.*<pad>.*are read as O"],
+    "PER PER 0 LOC LOC 0": ["run of equal tags", "'0'. are read as O"],
+}
+
+
+@pytest.mark.parametrize("tags", SPELLINGS)
+def test_tags_of_other_spellings_are_read_as_announced(read, tags, recwarn):
+    assert read(columns(tags)).spans == [SPANS]
+    for found, message in zip(recwarn, SPELLINGS[tags], strict=True):
+        assert re.search(message, str(found.message))
+
+
+def test_marks_of_programs_are_left_out_and_onomatopoeia_kept(read):
+    with pytest.warns(UserWarning, match=r"2 tokens such as '\[CLS\]' \(Line 1 of"):
+        data = read(f"[CLS] O\n{columns('B-PER I-PER O B-LOC I-LOC O')}<PAD> <PAD>\n")
+    assert (data.x, data.spans) == ([SENTENCE], [SPANS])
+    assert read("他/r 啊/o 说/v 话/n\n").spans[0][1] == (1, 2, "o")
+    with pytest.warns(UserWarning, match="'PER' and 'per' are two classes"):
+        read(columns("B-PER I-PER O b-per i-per O"))
+
+
 # === Mistakes ===
 
 MISTAKES = {
     "other tag": ("中 B-ORG\n国 X-ORG\n", "Line 2 of .*'X-ORG' is not a tag"),
+    "two forms": ("中 B-ORG\n国 ORG-I\n", "Line 2 of .*Did you mean I-ORG. All tags"),
+    "a colon": ("中 B:ORG\n国 I:ORG\n", "Line 1 of .*Did you mean B-ORG"),
+    "full width": ("中 Ｂ－ORG\n国 I-ORG\n", "Line 1 of .*Did you mean B-ORG"),
+    "pieces": ("中 B-ORG\n国 X\n", "Line 2 of .*replace X by O or by the I- tag"),
+    "two tags": ("中 B-ORG|B-LOC\n", "Line 1 of .* has several tags, .*Keep one of"),
+    "not opened": ("中/ns 国/n]nt", "Line 1 of .*'国/n.nt' closes a bracket that was"),
+    "not closed": ("好/a\n[中/ns 国/n", "Line 2 of .*'.' is not closed"),
+    "no label": ("[中/ns 国/n] 好/a", "Line 1 of .*'.' does not close a bracket with"),
     "cut JSON": ('{"text": "a", "label": []}\n{"text": \n', "Line 2 of .* not JSON"),
     "no entities": ("\n \n", "is empty. Expected texts with entities"),
     "other text": (

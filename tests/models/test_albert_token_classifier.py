@@ -1,12 +1,17 @@
 """Entities: their offsets, windows, training, files, errors."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_classifier import VOCABULARY, randomised, small_backbone
 
+from albert_tf.checkpoints import save_checkpoint
 from albert_tf.models import AlbertTokenClassifier
+from albert_tf_lite import tagging as lite
+from albert_tf_lite.errors import AlbertError
 
 LABELS = ["PER", "LOC"]
 TEXTS = [
@@ -95,3 +100,66 @@ def test_spans_within_a_token_are_extended_and_counted(tagger):
         tags = tagger.targets(x, y)
     names = [[tagger.tags[i] if i >= 0 else "" for i in row] for row in tags.to_list()]
     assert names == [["", "B-PER", "B-LOC", "O", "O", ""], ["", "O", ""]]
+
+
+# The id2label of a checkpoint, and what is read: the labels or an error.
+BERT_NER = ["<PAD>", "O", "PER-B", "PER-I", "LOC-B", "LOC-I", "X", "[CLS]", "[SEP]"]
+HEADS = {
+    "marks": (BERT_NER, ["PER", "LOC"]),
+    "lower case": (["o", "b-per", "i-per"], ["per"]),
+    "words": (["B", "M", "E", "S"], ["W"]),
+    "labels alone": (["PER", "O", "LOC"], ["PER", "LOC"]),
+    "no O": (["n", "v"], r"tags=\['I-n', 'I-v', \.\.\.\].*tags=\['S-n', 'S-v', "),
+    "generic": ([f"LABEL_{i}" for i in range(9)], "its 9 tags.*`labels=`, a list of 4"),
+    "twice": (["O", "B-PER", "I-PER", "M-PER"], "'I-PER' and 'M-PER' mean the same"),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.filterwarnings("ignore:(The t|T)ags")
+def test_tags_of_a_checkpoint_are_read_or_the_message_helps(name, tmp_path):
+    names, expected = HEADS[name]
+    tags = ["O", *(f"S-{i}" for i in range(1, len(names)))]
+    sizes = {"embedding_projection": "after_layer_norm"}
+    source = small_tagger(labels=None, tags=tags, sizes=sizes)
+    # Towards the tags of entities.
+    source.tag_dense.bias.assign([0, 2, 2, 2, 2, 2, 0, 0, 0][: len(names)])
+    save_checkpoint(source, tmp_path / "old", layout="huggingface")
+    config = json.loads((tmp_path / "old/config.json").read_text("utf-8"))
+    config |= {"id2label": {str(i): x for i, x in enumerate(names)}}
+    config["label2id"] = {x: i for i, x in enumerate(names)}
+    (tmp_path / "old/config.json").write_text(json.dumps(config), "utf-8")
+    arguments = {}
+    if isinstance(expected, str):
+        with pytest.raises(AlbertError, match=expected):
+            AlbertTokenClassifier.from_checkpoint(tmp_path / "old")
+        # As the message says, and with outputs that no tag needs.
+        tags = [f"S-{x}" for x in names]
+        if name == "generic":
+            tags = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "B-ORG", "O", "O", "O"]
+            with pytest.warns(
+                UserWarning, match="Its 9 outputs are read as .'O', 'B-a"
+            ):
+                AlbertTokenClassifier.from_checkpoint(
+                    tmp_path / "old", labels=list("abcd")
+                )
+        arguments = {"tags": tags}
+        expected = list(dict.fromkeys(x[2:] for x in tags if x != "O"))
+    tagger = AlbertTokenClassifier.from_checkpoint(tmp_path / "old", **arguments)
+    assert tagger.labels == expected
+    # The weights are those of the checkpoint.
+    kernels = [x.tag_dense.kernel.numpy() for x in (source, tagger)]
+    np.testing.assert_array_equal(*kernels)
+    spans = tagger.predict(TEXTS, verbose=0)
+    assert any(spans)
+    save_checkpoint(tagger, tmp_path / "new", layout="huggingface")
+    again = AlbertTokenClassifier.from_checkpoint(tmp_path / "new")
+    assert again.predict(TEXTS, verbose=0) == spans
+    plain = lite.Tagging(tagger.exported_settings()["tags"])
+    features = tagger.preprocessor(TEXTS[:1])
+    logits = np.array(tagger(features))[0, 1:10]
+    found = plain.entities(logits, range(9), range(1, 10))
+    assert [x[:3] for x in found] == spans[0]
+    if name == "words":
+        with pytest.raises(AlbertError, match="In text 0, '吃' has no span, and"):
+            tagger.fit(["好吃"], [[(0, 1, "W")]])

@@ -149,7 +149,7 @@ MISTAKES = [
     ("array of 0 and 1 with 2 columns", multi_hot, TEXTS, [[1, 2]] * 3, 2),
     ("list of finite numbers", scores, TEXTS, ["one", 2, 3]),
     ("segmenter changed line 2: .ab. became .aB", segmented, "c\nab"),
-    ("room for .* 5 tokens", p.SegmentPacker, 1, 2, 0, 4),
+    ("`sequence_length` must be an integer, at least 5", p.SegmentPacker, 1, 2, 0, 4),
     ("above 0 and at most 1.* 1.5", p.WholeWordMaskGenerator, 99, 1.5, 4, 4),
     ("vocabulary with Chinese characters after ##", marked_labels, WORDS),
     (r"has no \[MASK\], which masking needs", WITHOUT_MASK, ["a"]),
