@@ -16,7 +16,7 @@ from albert_tf_lite.opening import open_exported
 _CHOICES = "choices"
 _TEXT = (str, bytes)
 # Arguments of models, which a pipeline does not take.
-_OF_MODELS = ("vocabulary", "sequence_length", "labels", "tags", "num_classes")
+_OF_MODELS = ("vocabulary", "sequence_length")
 
 
 class Pipeline:

@@ -91,7 +91,7 @@ def test_answers_are_those_of_keras(name, write, written):
     if model.task in ("text-classification", "multi-label"):
         for top_k in (1, 2, None):
             assert near(model.answers(texts, top_k=top_k)) == pipeline(x, top_k=top_k)
-        with pytest.raises(ValueError, match="from 1 on"):
+        with pytest.raises(ValueError, match="`top_k` must be an int"):
             model.answers(texts, top_k=0)
     if name == "embedding":
         # Pairs are compared.
@@ -277,7 +277,7 @@ def test_wrong_texts_and_files_are_named(write, written, tmp_path):
     changed.write_bytes(content)
     with pytest.raises(ValueError, match="is damaged, or another tool has changed it"):
         type(model)(changed)
-    with pytest.raises(ValueError, match="`batch_size` must be at least 1"):
+    with pytest.raises(ValueError, match="`batch_size` must be an integer, at least 1"):
         model.predict(["好"], batch_size=-3)
     with pytest.raises(FileExistsError, match=r"exists, and does not end in"):
         write(task, changed)
