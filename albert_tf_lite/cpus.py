@@ -4,6 +4,8 @@ import contextlib
 import os
 import pathlib
 
+from albert_tf_lite.lines import split_lines
+
 
 def available_cpus(root: str = "/") -> int:
     """Return the number of CPUs of this process: its affinity, or less by a quota.
@@ -27,7 +29,7 @@ def available_cpus(root: str = "/") -> int:
 def _control_groups(root: pathlib.Path) -> list[pathlib.Path]:
     """Return the folders that may limit the CPUs of this process."""
     try:
-        lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()
+        lines = split_lines((root / "proc/self/cgroup").read_text("utf-8"))
     except OSError:
         return []
     folders = []

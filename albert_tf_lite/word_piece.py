@@ -42,6 +42,7 @@ class WordPieceTokenizer:
     ):
         # The original keeps the last row of a repeated token.
         self.ids = {token: number for number, token in enumerate(tokens)}
+        self._size = len(tokens)
         self.unk_token = "[UNK]"
         self.pad_token_id, self.unk_token_id, self.cls_token_id, self.sep_token_id = (
             self.ids[token] for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -70,7 +71,7 @@ class WordPieceTokenizer:
 
     def vocabulary_size(self) -> int:
         """Return the number of tokens."""
-        return len(self.ids)
+        return self._size
 
     def rows_with_offsets(self, texts: Sequence[str]) -> Iterator[tuple]:
         """Yield what `tokenize_with_offsets` returns for each text."""

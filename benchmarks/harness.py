@@ -14,6 +14,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 from albert_tf.data import read_squad
 from albert_tf.files import write_json
 from albert_tf_lite.cpus import available_cpus
+from albert_tf_lite.lines import split_lines
 import keras
 import keras_hub
 import numpy as np
@@ -153,7 +154,7 @@ def table_of(rows, columns):
 
 def read_pairs(path, examples, seed=1):
     """Read a reproducible random sample of LCQMC's pairs and labels."""
-    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    lines = split_lines(pathlib.Path(path).read_text("utf-8"))
     rows = [line.split("\t") for line in lines]
     chosen = np.random.default_rng(seed).permutation(len(rows))[:examples]
     first, second, labels = zip(*(rows[row] for row in chosen), strict=True)
@@ -170,7 +171,7 @@ def read_contexts(path, examples=None):
 def read_reviews(path, member, examples=None):
     """Read the texts and labels of a .tsv file in ChnSentiCorp's archive."""
     with zipfile.ZipFile(path) as archive:
-        lines = archive.read(member).decode("utf-8").splitlines()
+        lines = split_lines(archive.read(member).decode("utf-8"))
     header, *rows = (line.split("\t") for line in lines if line)
     text, label = header.index("text_a"), header.index("label")
     order = np.random.default_rng(1).permutation(len(rows))[:examples]

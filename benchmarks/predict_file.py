@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+from albert_tf_lite.lines import split_lines
+
 CODE = """
 import json, resource, sys
 import albert_tf_cli
@@ -40,7 +42,8 @@ def main():
     parser.add_argument("--counts", type=int, nargs="+", default=[20_000, 200_000])
     parser.add_argument("--ending", default="csv", help="format of the answers")
     arguments = parser.parse_args()
-    header, *rows = pathlib.Path(arguments.texts).read_text("utf-8").splitlines(True)
+    lines = split_lines(pathlib.Path(arguments.texts).read_text("utf-8"))
+    header, *rows = (f"{line}\n" for line in lines)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         script = folder / "predict.py"

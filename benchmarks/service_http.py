@@ -55,7 +55,7 @@ def write_models(folder):
     import albert_tf
     import zh
 
-    tokens = VOCABULARY.read_text("utf-8").splitlines()
+    tokens = VOCABULARY.read_text("utf-8").rstrip("\n").split("\n")
     sizes = {**zh.SIZES["albert_tiny_zh_google"], "vocabulary_size": len(tokens)}
     backbone = albert_tf.models.AlbertBackbone(**sizes)
     classifier = albert_tf.models.AlbertTextClassifier.from_backbone(
@@ -97,7 +97,7 @@ def main():
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    texts = pathlib.Path(given.file).read_text("utf-8").splitlines()
+    texts = pathlib.Path(given.file).read_text("utf-8").rstrip("\n").split("\n")
 
     load = runpy.run_path(str(SERVICE / "load.py"))
     run = functools.partial(load["run"], f"127.0.0.1:{PORT}", texts)

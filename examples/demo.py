@@ -52,7 +52,7 @@ def run(title, *command, **options):
 def show(answers, expected):
     """Print the output of `serve.py` as a table that marks right and wrong labels."""
     table = Table("answer", "probability", "", "sentence")
-    for line in answers.splitlines():
+    for line in answers.rstrip("\n").split("\n"):
         label, probability, text = line.split("\t", 2)
         truth = expected.get(text)
         mark = "" if truth is None else "right" if truth == label else f"wrong: {truth}"

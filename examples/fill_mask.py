@@ -16,7 +16,7 @@ import zh
 
 HERE = pathlib.Path(__file__).parent
 if sys.argv[1:]:
-    lines = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
+    lines = pathlib.Path(sys.argv[1]).read_text("utf-8").rstrip("\n").split("\n")
 else:
     lines = read_labelled_texts(HERE / "data/intents/questions.tsv").x
 test, train = lines[::9], [line for i, line in enumerate(lines) if i % 9]

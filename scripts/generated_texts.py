@@ -85,7 +85,7 @@ def demo_reviews(is_chinese):
     lines = [f"| file | {' | '.join(columns)} |", "|---" * 6 + "|"]
     for part in ("train", "dev", "test"):
         path = ROOT / "examples" / "reviews" / f"{part}.tsv"
-        _, *rows = path.read_text("utf-8").splitlines()
+        _, *rows = path.read_text("utf-8").rstrip("\n").split("\n")
         cells = [x for row in rows for x in row.split("\t")]
         counts = [len(rows), *(cells.count(x) for x in columns[1:])]
         lines.append(f"| `{part}.tsv` | {' | '.join(f'{x:,}' for x in counts)} |")

@@ -143,3 +143,12 @@ def test_one_variable_switches_off_all_settings_of_the_process(monkeypatch):
     assert quiet_import.import_variables() == {}
     quiet_import.import_tensorflow()
     assert calls == [1]
+
+
+def test_text_is_never_split_at_characters_within_a_line():
+    # `str.splitlines` does, for example at U+2028, a token of released vocabularies.
+    packages = ("albert_tf", "albert_tf_cli", "albert_tf_lite", "zh")
+    files = [x for name in packages for x in (ROOT / name).rglob("*.py")]
+    assert len(files) > 100
+    calls = [x.name for x in files if ".splitlines(" in x.read_text("utf-8")]
+    assert not calls

@@ -90,7 +90,7 @@ def _read_dictionary(dictionary: str | os.PathLike | Iterable[str]) -> str:
     name = "The user dictionary"
     if isinstance(dictionary, str | os.PathLike):
         name = f"{name} {dictionary}"
-        dictionary = "\n".join(stream_lines(dictionary)).splitlines()
+        dictionary = stream_lines(dictionary)
     lines = list(dictionary)
     for number, line in enumerate(lines, start=1):
         # jieba would take the whole line as the word.

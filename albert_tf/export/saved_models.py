@@ -266,9 +266,8 @@ def write_version(
         try:
             write(folder)
         except tf.errors.OpError as error:
-            raise OSError(
-                f"{directory} could not be written: {error.message.splitlines()[0]}"
-            ) from error
+            reason, _, _ = error.message.partition("\n")
+            raise OSError(f"{directory} could not be written: {reason}") from error
         if version == "next":
             return _rename_to_next(folder, directory)
         former = temporary / "former"

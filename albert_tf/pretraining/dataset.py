@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.files import decode_utf8
 from albert_tf.layers.whole_word_mask_generator import (
     WholeWordMaskGenerator,
     mask_settings,
 )
 from albert_tf.pretraining.records import MANIFEST, ORDERS, Records
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.lines import vocabulary_tokens
 from albert_tf_lite.words import marked_label_ids
 
 # [CLS], and [SEP] after each segment.
@@ -157,8 +159,10 @@ class PretrainingRecords(Records):
         arguments = mask_settings(self.sequence_length, **settings)
         inner_label_ids = None
         if arguments.pop("marked_labels"):
-            names = self.vocabulary.read_text("utf-8").splitlines()
-            inner_label_ids = marked_label_ids(names)
+            hint = "Labels with ## need a vocab.txt: leave out `marked_labels=`."
+            content = self.vocabulary.read_bytes()
+            text = decode_utf8(content, self.vocabulary, hint)
+            inner_label_ids = marked_label_ids(vocabulary_tokens(text))
         special = [self.tokens[x] for x in ("cls", "sep", "pad", "mask")]
         return WholeWordMaskGenerator(
             self.tokens["size"],

@@ -12,9 +12,9 @@ from albert_tf.tokenizers.text_tokenizer import SPECIAL_NAMES, TextTokenizer
 from albert_tf.tokenizers.word_piece_graph import Cleaning, WordPieceGraph, tf_text
 from albert_tf_lite import word_piece as lite
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.lines import BLANKS, vocabulary_tokens
 from albert_tf_lite.pointers import read_bytes
 
-BLANKS = " \t\r\n"
 # Characters that are written without spaces: ideographs, kana, full-width forms and
 # their punctuation.
 UNSPACED = (
@@ -187,11 +187,4 @@ class Vocabulary:
 
 def read_tokens(path: str | os.PathLike, source: str) -> list[str]:
     hint = "Save it as UTF-8; the name of a SentencePiece model must end in .model."
-    text = decode_utf8(read_bytes(path), source, hint)
-    # Not splitlines(): U+2028 is a token of the released vocabularies.
-    lines = text.split("\n" if "\n" in text else "\r")
-    rows = [line.strip(BLANKS).replace("\t", " ") for line in lines]
-    tokens = [row.split(" ", 1)[0] for row in rows]
-    while tokens and not tokens[-1]:
-        tokens.pop()
-    return tokens
+    return vocabulary_tokens(decode_utf8(read_bytes(path), source, hint))

@@ -60,7 +60,7 @@ def normalized(text):
 
 
 def write_vocabulary(source, output, model):
-    tokens = (model / "vocab.txt").read_text("utf-8").splitlines()
+    tokens = (model / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
     lines = "\n".join(x.read_text("utf-8") for x in sorted(source.glob("train/*.txt")))
     counts = collections.Counter(lines)
     lines = lines.split("\n")
@@ -101,7 +101,7 @@ def write_weights(vocabulary, output, first):
     import albert_tf
     from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
-    tokens = vocabulary.read_text("utf-8").splitlines()
+    tokens = vocabulary.read_text("utf-8").rstrip("\n").split("\n")
     model = AlbertPretrainer.from_checkpoint(first)
     old = model.backbone.vocabulary_size
     sizes = {"vocabulary_size": len(tokens), "max_sequence_length": 512}

@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--at-a-time", type=int, default=8)
     given = parser.parse_args()
-    texts = pathlib.Path(given.file).read_text("utf-8").splitlines()
+    texts = pathlib.Path(given.file).read_text("utf-8").rstrip("\n").split("\n")
     seconds, _, total = run(given.address, texts, given.requests, given.at_a_time)
     for name, value in summary(seconds, total).items():
         print(f"{name:<12}{value:8.1f}")

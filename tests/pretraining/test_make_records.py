@@ -4,6 +4,7 @@ import errno
 import hashlib
 import itertools
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from processes import PATH
 
 import zh
 from albert_tf.files import only_writer
+from albert_tf.pretraining import PretrainingRecords
 from albert_tf.pretraining.corpus import Corpus
 from albert_tf.pretraining.make_records import make_pretraining_data
 from albert_tf.pretraining.records import read_manifest, read_shard
@@ -120,6 +122,25 @@ def test_records_hold_the_text_and_its_words(make, vocabulary, tmp_path):
         assert set(words[1:-1]) <= known
         seen |= set(words[1:-1])
     assert {"鸡蛋", "中华人民共和国", "google", "1949", "。", "越来越"} <= seen
+
+
+def test_each_row_of_the_vocabulary_has_one_label(make, vocabulary, tmp_path):
+    # Characters at which `str.splitlines` splits. The released vocabularies have some.
+    rows = pathlib.Path(vocabulary).read_text("utf-8").split("\n")[:-1]
+    separators = [*"\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e", "##\u2028"]
+    tokens = [*rows[:5], *separators, *rows[5:]]
+    path = tmp_path / "separators.txt"
+    for number, end in enumerate(("\n", "\r\n", "\r")):
+        path.write_bytes(end.join([*tokens, ""]).encode())
+        make(f"records_{number}", vocabulary=str(path))
+        records = PretrainingRecords(tmp_path / f"records_{number}")
+        labels = records.masks(marked_labels=True).inner_label_ids
+        tokenizer = WordPieceTokenizer(path)
+        assert tokenizer.get_vocabulary() == tokens
+        assert len(labels) == len(tokens) == records.tokens["size"]
+        assert labels[tokens.index("蛋")] == tokens.index("##蛋")
+        assert labels[tokens.index("我")] == tokens.index("我")
+        assert labels[tokens.index("\u2028")] == -1
 
 
 def test_records_depend_on_seed_and_duplicate_only(make, tmp_path):

@@ -127,5 +127,5 @@ def write_tensors(prefix: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> N
             tensors=list(converted.values()),
         )
     except tf.errors.OpError as error:
-        reason = error.message.splitlines()[0]
+        reason = error.message.partition("\n")[0]
         raise OSError(f"{prefix.name} could not be written: {reason}") from error
