@@ -13,6 +13,8 @@ from albert_tf.files import write_text
 
 MARK = "<!-- Written by albert-tf. Delete this line to keep your changes. -->"
 UNKNOWN = "**?**"
+# The most labels that a card shows.
+SHOWN_LABELS = 20
 # Inputs to try by name, in English and Chinese.
 INPUTS: dict[str, tuple[Any, Any]] = {
     "text": ("Mary moved to Berlin. She likes it.", "小明去了北京。他很喜欢那里。"),
@@ -124,7 +126,7 @@ def write_model_card(
         mark=MARK,
         name=type(model).__name__,
         summaries=model.summaries or (UNKNOWN, UNKNOWN),
-        labels="<br>".join(labels[:20] + ["…"] * (len(labels) > 20)) or "—",
+        labels="<br>".join(_first_labels(labels)) or "—",
         encoder=encoder,
         parameters=model.count_params(),
         megabytes=size / 1e6,
@@ -142,6 +144,13 @@ def excerpt(text: str) -> str:
     # JSON can have halves of surrogate pairs.
     text = " ".join(text.encode("utf-8", "replace").decode().split())
     return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _first_labels(labels):
+    """Return the first labels, and the number of all if there are more."""
+    if len(labels) <= SHOWN_LABELS:
+        return labels
+    return [*labels[:SHOWN_LABELS], f"… ({len(labels):,})"]
 
 
 def _rows(data):

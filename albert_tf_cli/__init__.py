@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import warnings
+from typing import Any
 
 for _name in ("typer", "rich"):
     if importlib.util.find_spec(_name) is None:
@@ -39,11 +40,10 @@ from albert_tf_lite.unknown import kind_of
 
 __all__ = ["app", "main"]
 
-# Options by the arguments of functions that error messages name.
+# Options whose names are not those of the arguments that error messages name.
 _OPTIONS = {
     **{name: f"--{name.replace('_', '-')}-column" for name in Columns._fields[:3]},
-    "encoding": "--encoding",
-    "config": "--config",
+    "separator": "--label-separator",
     "vocabulary": "--vocab",
 }
 
@@ -130,5 +130,23 @@ def _replace(error):
 
 
 def _with_options(message):
-    """Return a message with options in place of the arguments of functions."""
-    return re.sub(r"`(\w+)=`", lambda x: _OPTIONS.get(x[1], x[0]), str(message))
+    """Return a message with options in place of the arguments of functions.
+
+    Arguments for which the command has no option are named as those of Python.
+    """
+
+    def option(found):
+        name = found[1]
+        option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
+        is_accepted = option in _accepted_options()
+        return option if is_accepted else f"{found[0]} (in Python)"
+
+    return re.sub(r"`(\w+)=`", option, str(message))
+
+
+def _accepted_options():
+    """Return the options of the command that runs."""
+    commands: Any = typer.main.get_command(app)
+    names = [x for x in sys.argv[1:] if x in commands.commands]
+    parameters = commands.commands[names[0]].params if names else []
+    return {option for parameter in parameters for option in parameter.opts}

@@ -82,6 +82,7 @@ def inspect(
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     as_json: options.Json = False,
 ):
     """Inspect a checkpoint and list missing weights.
@@ -102,7 +103,7 @@ def inspect(
     opened = open_checkpoint(checkpoint, config=config) if file else checkpoint
     report = dataclasses.asdict(inspect_checkpoint(opened, config=config))
     if file:
-        columns = Columns(None, text_column, text_b_column, encoding=encoding)
+        columns = Columns(None, text_column, text_b_column, None, encoding, sheet)
         report["texts"] = _inspect_texts(opened, file, columns)
     if as_json:
         common.print_json(report, indent=2)
@@ -145,7 +146,7 @@ def _inspect_texts(opened, file, columns):
     """Return counts of the texts of a file, their tokens and the unknown ones."""
     tokenizer = opened.tokenizer()
     if tokenizer is None:
-        raise AlbertError(f"There is no vocabulary beside {opened.path}.")
+        raise AlbertError(f"There is no vocabulary beside {opened.path}. Put it there.")
     model, task, fields = opened.model, Task(), ("text",)
     longest = opened.arguments["max_sequence_length"]
     if preprocessor := getattr(model, "preprocessor", None):
@@ -237,6 +238,7 @@ def prune(
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     overwrite: options.Overwrite = False,
 ):
     """Remove the tokens that a corpus does not need.
@@ -267,7 +269,7 @@ def prune(
             f"There is no vocabulary beside {checkpoint}. Pass --vocab."
         )
     pairs = getattr(model, "pairs", False)
-    columns = Columns(None, text_column, text_b_column, encoding=encoding)
+    columns = Columns(None, text_column, text_b_column, None, encoding, sheet)
     fields = ("text", "text_pair") if pairs else ("text",)
     blocks = (file_blocks(Task(), file, columns, fields)() for file in corpus)
     texts = (x for part in blocks for y, _ in part for z in as_columns(y) for x in z)

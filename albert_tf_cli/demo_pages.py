@@ -24,7 +24,7 @@ WORDS = {
 }
 # Gradio's components of the outputs, with their arguments.
 COMPONENTS: dict[str, tuple[str, dict]] = {
-    "probabilities": ("Label", {}),
+    "probabilities": ("Label", {"num_top_classes": 20}),
     "score": ("Label", {}),
     "marked": ("HighlightedText", {}),
     "characters": ("HTML", {"show_label": True, "container": True, "padding": True}),

@@ -17,6 +17,7 @@ from albert_tf_cli.evaluation import checked_reader, coloured_html, read_remembe
 from albert_tf_cli.options import output_option
 from albert_tf_cli.tasks import TASKS, Columns, task_named
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.lines import split_lines
 
 HOST = "127.0.0.1"
 # Fonts of the system, with Chinese characters. Gradio's own ones have none.
@@ -83,7 +84,10 @@ def own_examples(model: str, answer: Any) -> list[list[str]]:
         return []
     read, config = checked_reader(task_named(answer.task)), answer.model.get_config()
     with contextlib.suppress(AlbertError, OSError):
-        examples = read_remembered(model, Columns(), lambda x: read(file, x, config))
+        columns = Columns(
+            encoding=settings.get("encoding"), sheet=settings.get("sheet")
+        )
+        examples = read_remembered(model, columns, lambda x: read(file, x, config))
         step = max(len(examples) // NUM_EXAMPLES, 1)
         x = examples.select(range(len(examples))[::step][:NUM_EXAMPLES]).x
         rows = zip(*(x if isinstance(x, tuple) else (x,)), strict=True)
@@ -151,7 +155,7 @@ def responder(answer, task, fields, words) -> Callable[[Any], list]:
             raise AlbertError(words["required"].format(page.required))
         x = dict(zip(fields, texts, strict=True))
         if "choices" in x:
-            x["choices"] = [line for line in x["choices"].splitlines() if line.strip()]
+            x["choices"] = [line for line in split_lines(x["choices"]) if line.strip()]
         values = page.answer(answer, x)
         return [*values, _coloured(explain(tuple(texts)))] if explain else values
 

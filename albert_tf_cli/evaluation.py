@@ -22,6 +22,15 @@ from albert_tf_lite.errors import AlbertError
 # Number of mistakes with colours. Each takes as long as 100 predictions.
 EXPLAINED = 20
 
+# The most rows of the scores of classes, on a terminal and in a page. All are in JSON.
+PRINTED_ROWS, WRITTEN_ROWS = 40, 200
+# The most pairs of confused classes on a terminal.
+PRINTED_PAIRS = 20
+# The most characters of a cell in a page.
+CELL_LENGTH = 2000
+# Rows of scikit-learn below those of the classes.
+_AVERAGES = {"micro avg", "macro avg", "weighted avg", "samples avg"}
+
 # Blue supports the prediction and orange opposes it. People who cannot tell red from
 # green can tell these apart.
 SUPPORTS, OPPOSES = (66, 133, 244), (245, 150, 40)
@@ -51,6 +60,7 @@ def evaluate(
     text_b_column: options.TextBColumn = None,
     label_separator: options.LabelSeparator = None,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     skip_invalid: options.SkipInvalid = False,
     report_directory: Annotated[
         str | None,
@@ -87,7 +97,8 @@ def evaluate(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
     columns = Columns(
-        label_column, text_column, text_b_column, label_separator, encoding
+        *(label_column, text_column, text_b_column),
+        *(label_separator, encoding, sheet),
     )
     if report_directory:
         check_support("--report", "mistakes", task)
@@ -117,11 +128,50 @@ def _print_report(values):
         for name, value in list(first.items())[1:]:
             line = f"{name.replace('_', ' ')} {_number(value)}"
             common.console.print(line, soft_wrap=True)
-    for names, group in itertools.groupby([*rows, *_confusion_rows(values)], list):
-        table = Table(*names)
-        for row in group:
-            table.add_row(*map(_number, row.values()))
-        common.console.print(table)
+    for _, group in itertools.groupby(rows, list):
+        shown, note = _worst_classes(list(group), PRINTED_ROWS)
+        common.console.print(_terminal_table(shown))
+        if note:
+            common.console.print(f"{note} --json has all.", soft_wrap=True)
+    rows = _confusion_rows(values)
+    if rows and _fits(matrix := _terminal_table(rows)):
+        common.console.print(matrix)
+    elif pairs := values.get("confused_pairs"):
+        common.console.print("The most confused pairs of classes:")
+        common.console.print(_terminal_table(pairs[:PRINTED_PAIRS]))
+
+
+def _terminal_table(rows):
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(*map(_number, row.values()))
+    return table
+
+
+def _fits(table):
+    """Return whether no cell of a table is cut at the width of the terminal."""
+    console = common.console
+    unlimited = console.options.update(max_width=10**6)
+    return console.measure(table, options=unlimited).maximum <= console.width
+
+
+def _worst_classes(rows, most):
+    """Return at most so many classes, those of the lowest F1, and a note about them.
+
+    The order of the rows stays. Classes without an example come last, because nothing
+    is known about them. Averages are kept.
+    """
+    classes = [row for row in rows if row[""] not in _AVERAGES]
+    if len(classes) <= most:
+        return rows, ""
+
+    def rank(row):
+        count = row.get("support", row.get("count", 1))
+        return not count, row.get("f1-score", row.get("f1", 0)), -count
+
+    worst = {id(row) for row in sorted(classes, key=rank)[:most]}
+    kept = [row for row in rows if id(row) in worst or row[""] in _AVERAGES]
+    return kept, f"These are the {most} of {len(classes):,} classes of the lowest F1."
 
 
 def read_remembered(
@@ -149,6 +199,8 @@ def checked_reader(task: Task, skip_invalid: bool = False) -> Callable[..., Any]
     Readers read a file several times, for its encoding first. It raises if the file
     changes meanwhile.
     """
+    from albert_tf.data.rows import check_sheets
+
     for package in task.requires:
         import_extra(package)
 
@@ -163,6 +215,8 @@ def checked_reader(task: Task, skip_invalid: bool = False) -> Callable[..., Any]
         # directories.
         if not pathlib.Path(path).is_dir():
             common.check_files(path)
+        if columns.sheet is not None:
+            check_sheets(path)
         with unchanged(path):
             return task.read(path, columns, *arguments, **options)
 
@@ -208,11 +262,17 @@ def write_report(
     """
     from albert_tf.files import complete_directory, write_json, write_text
 
-    groups = itertools.groupby(_score_rows(scores), list)
-    sections = [("Scores", "", "".join(_table(list(rows)) for _, rows in groups))]
+    tables, notes = [], []
+    for _, rows in itertools.groupby(_score_rows(scores), list):
+        shown, note = _worst_classes(list(rows), WRITTEN_ROWS)
+        tables.append(_table(shown))
+        notes += [f"{note} report.json has all."] if note else []
+    sections = [("Scores", " ".join(notes), "".join(tables))]
     if matrix := _confusion_rows(scores):
         note = "A row is a true class, a column a predicted class."
         sections.append(("Confusion matrix", note, _table(matrix)))
+    elif pairs := scores.get("confused_pairs"):
+        sections.append(("The most confused pairs of classes", "", _table(pairs)))
     sections.append(("The worst mistakes", _NOTE, _table(mistakes, attributions)))
     heading = html.escape(title)
     body = "\n".join(
@@ -260,14 +320,19 @@ def _table(rows, attributions=()):
         return "none"
     lines = ["".join(f"<th>{html.escape(name)}</th>" for name in rows[0])]
     for row, colours in itertools.zip_longest(rows, attributions, fillvalue={}):
-        cells = (
-            coloured_html(row[name], colours[name])
-            if name in colours
-            else html.escape(_number(row.get(name, "")))
-            for name in rows[0]
-        )
+        cells = (_cell(row.get(name, ""), colours.get(name)) for name in rows[0])
         lines.append("".join(f"<td>{cell}</td>" for cell in cells))
     return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def _cell(value, colours):
+    """Return the start of a value as HTML, in colours if it has some."""
+    text = _number(value)
+    more = "…" if len(text) > CELL_LENGTH else ""
+    text = text[:CELL_LENGTH]
+    if colours is None:
+        return html.escape(text) + more
+    return coloured_html(text, colours[:CELL_LENGTH]) + more
 
 
 def coloured_html(text: str, values: Any, strongest: float | None = None) -> str:

@@ -55,7 +55,9 @@ def export(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    label_separator: options.LabelSeparator = None,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     overwrite: Annotated[
         bool, output_option("Replace existing files at PATH.", "--overwrite")
     ] = False,
@@ -89,7 +91,10 @@ def export(
 
     answer = pipeline(path=model)
     task, trained = task_named(answer.task), answer.model
-    columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
+    columns = Columns(
+        *(label_column, text_column, text_b_column),
+        *(label_separator, encoding, sheet),
+    )
     examples = _read_examples(model, task, trained, check, columns)
     if format_name == "savedmodel":
         _export_saved_model(trained, path, model)

@@ -56,7 +56,7 @@ IDENTIFYING = (
 OTHERS = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "label_separator"),
-    *("encoding", "skip_invalid", "output", "overwrite"),
+    *("encoding", "sheet", "skip_invalid", "output", "overwrite"),
 )
 
 
@@ -80,6 +80,7 @@ def finetune(
     text_b_column: options.TextBColumn = None,
     label_separator: options.LabelSeparator = None,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     skip_invalid: options.SkipInvalid = False,
     checkpoint: options.StartCheckpoint = None,
     config: Annotated[
@@ -197,7 +198,7 @@ def _read(args, task):
     read = checked_reader(task, args.skip_invalid)
     columns = Columns(
         *(args.label_column, args.text_column, args.text_b_column),
-        *(args.label_separator, args.encoding),
+        *(args.label_separator, args.encoding, args.sheet),
     )
     data = {"train": read(args.train, columns)}
     for name in ("dev", "test"):

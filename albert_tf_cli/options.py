@@ -116,6 +116,10 @@ Encoding = Annotated[
     str | None,
     data_option("Encoding of the files: gb18030, big5, ... Default: by their content."),
 ]
+Sheet = Annotated[
+    str | None,
+    data_option("Sheet of an .xlsx file. Default: the first visible one with cells."),
+]
 LabelSeparator = Annotated[
     str | None,
     data_option(

@@ -96,6 +96,7 @@ def predict(
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     batch_size: options.BatchSize = None,
     workers: options.Workers = None,
 ):
@@ -130,7 +131,7 @@ def predict(
         common.errors.print(
             "--explain colours the texts on a terminal. Pass --json for numbers."
         )
-    columns = Columns(None, text_column, text_b_column, encoding=encoding)
+    columns = Columns(None, text_column, text_b_column, None, encoding, sheet)
     blocks = _read(opened, model, file, texts, columns)
     if opened.network and len(blocks.sizes) > 1:
         # One thread per process, also if there is a single process.

@@ -124,7 +124,7 @@ def pretrain_data(
     for warning in manifest["warnings"]:
         common.console.print(f"Warning: {warning}", soft_wrap=True)
     for name, head in manifest.get("heads", {}).items():
-        labels = f": {', '.join(head['labels'])}" if head["labels"] else ""
+        labels = f": {common.format_value(head['labels'])}" if head["labels"] else ""
         common.console.print(f"{name} ({head['task']}){labels}", soft_wrap=True)
     count = len(manifest["shards"])
     common.console.print(f"Shards of records in {output}: {count}", soft_wrap=True)

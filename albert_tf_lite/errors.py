@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +29,13 @@ class AlbertError(ValueError):
     The message names what is wrong, what was expected and what to do. The command
     line prints it in one line.
     """
+
+
+def listed(values: Iterable, maximum: int = 5) -> str:
+    """Return the first values for a message, and the number of the others."""
+    values = list(values)
+    more = f" and {len(values) - maximum:,} more" if len(values) > maximum else ""
+    return f"{values[:maximum]}{more}"
 
 
 class MissingPackageError(AlbertError, ImportError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 
 # Methods that return a list: those of Arrow, of NumPy and pandas, of Polars and of
 # ragged tensors.
@@ -163,7 +163,8 @@ def class_positions(values: Any, labels: Sequence, name: str = "y") -> np.ndarra
         are_bools = bool(values) and all(isinstance(x, bool) for x in values)
         if are_bools and spelled != {"true", "false"}:
             raise AlbertError(
-                f"`{name}` holds booleans, but the classes are {list(labels)}. Pass "
+                f"`{name}` holds booleans, but the classes are "
+                f"{listed(labels, _SHOWN)}. Pass "
                 "the names of the classes."
             )
         check_one_reading(labels, name, values)
@@ -180,8 +181,8 @@ def class_positions(values: Any, labels: Sequence, name: str = "y") -> np.ndarra
         elif mark := several_in(unknown, "|,;、，；"):
             hint = _SEVERAL.format(name=f"[value.split({mark!r}) for value in {name}]")
         raise AlbertError(
-            f"The labels {unknown[:_SHOWN]} of `{name}` are not among the classes "
-            f"{list(labels)}.{hint}"
+            f"The labels {listed(unknown, _SHOWN)} of `{name}` are not among the "
+            f"classes {listed(labels, _SHOWN)}.{hint}"
         )
     return np.array([known[value] for value in values], "int64")
 
@@ -233,7 +234,8 @@ def check_one_reading(labels: Sequence, name: str, values: Sequence = ()) -> Non
         "none of them" if i is None else repr(labels[int(i)]) for i in readings
     )
     raise AlbertError(
-        f"`{name}` holds numbers, but the classes are named {list(labels)[:_SHOWN]}: "
+        f"`{name}` holds numbers, but the classes are named "
+        f"{listed(labels, _SHOWN)}: "
         f"{value!r} is {by_name} by its name, and {by_position} by its position. Pass "
         "strings for names, [str(value) for value in y], or for positions [labels[i] "
         "for i in y]."

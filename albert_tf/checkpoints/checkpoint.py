@@ -19,7 +19,6 @@ from albert_tf.checkpoints.layout import (
     CheckpointError,
     Layout,
     float32_of,
-    listed,
     name_damage,
 )
 from albert_tf.checkpoints.named_heads import (
@@ -37,7 +36,7 @@ from albert_tf.checkpoints.plan import (
 from albert_tf.checkpoints.releases import Release
 from albert_tf.tokenizers.checks import check_bytes, check_vocabulary
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 
 # Errors by values of other types in a config.
 _WRONG_VALUES = (TypeError, ValueError, LookupError, AttributeError)

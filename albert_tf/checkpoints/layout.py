@@ -28,7 +28,7 @@ def exported_model_error(path: Any, kind: str) -> CheckpointError:
 
 def first_line(error: Exception) -> str:
     """Return the first line of an exception."""
-    return (str(error).strip() or repr(error)).splitlines()[0]
+    return (str(error).strip() or repr(error)).partition("\n")[0]
 
 
 @contextlib.contextmanager
@@ -45,12 +45,6 @@ def name_damage(path: Any, *errors: type[Exception]) -> Iterator[None]:
             f"{path} is damaged, truncated or of another kind. Download or copy it "
             f"again. ({first_line(error)})"
         ) from error
-
-
-def listed(names: Sequence[str], maximum: int = 5) -> str:
-    """Return the first names for a message, and the number of the others."""
-    more = f" and {len(names) - maximum} more" if len(names) > maximum else ""
-    return f"{names[:maximum]}{more}"
 
 
 # === Tensors ===

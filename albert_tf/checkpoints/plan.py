@@ -21,8 +21,8 @@ from albert_tf.checkpoints.layout import (
     CheckpointError,
     Layout,
     Tensors,
-    listed,
 )
+from albert_tf_lite.errors import listed
 
 # The weights of a model, and the tensors that hold each in a layout.
 Plan: TypeAlias = list[tuple[keras.Variable, Tensors]]

@@ -24,7 +24,6 @@ from albert_tf.checkpoints.layout import (
     Tensors,
     first_line,
     float32_of,
-    listed,
 )
 from albert_tf.checkpoints.layouts import HUGGINGFACE, KERASHUB, LAYOUTS, own_layout
 from albert_tf.checkpoints.named_heads import FIELD, PARTS, check_name, head_prefix
@@ -33,7 +32,7 @@ from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.files import BACKUP, check_space, complete_directory, write_json
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 
 PREFIX = "albert_model.ckpt"
 _CONFIG = "albert_config.json"

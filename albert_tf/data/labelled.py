@@ -11,7 +11,7 @@ from typing import Any
 
 from albert_tf.data.labels import Label, clean_labels, label_lists
 from albert_tf.data.tables import Table
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class LabelledTexts:
     def class_ids(self, classes: Sequence) -> list[int]:
         """Return the position of each label; raise if it is not one of the classes."""
         positions = {str(name): position for position, name in enumerate(classes)}
-        expected = f"one of the classes {list(classes)}"
+        expected = f"one of the classes {listed(classes, 10)}"
         return self._values(positions.__getitem__, expected)
 
     def label_lists(
@@ -75,8 +75,9 @@ class LabelledTexts:
         values, message = self._converted(function)
         if None in values:
             raise AlbertError(
-                f"{message} Expected {expected}. Correct or skip them "
-                "(--skip-invalid, or the method `without_invalid`)."
+                f"{message} Expected {expected}. Correct them or leave them out "
+                "(--skip-invalid of finetune and evaluate, or the method "
+                "`without_invalid`)."
             )
         return values
 
@@ -108,6 +109,7 @@ def read_labelled_texts(
     text_b: str | int | None = None,
     pairs: bool | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
 ) -> LabelledTexts:
     """Read labelled texts.
 
@@ -118,7 +120,8 @@ def read_labelled_texts(
         path: path of a `.tsv` or `.txt` file (tabs), a `.csv` file (commas or, with a
             warning, semicolons, tabs or bars; double quotes), a `.jsonl` or `.json`
             file (one JSON object per line, or a list of objects), an `.xlsx` or a
-            `.parquet` file, also compressed. The header line is optional.
+            `.parquet` file, also compressed. The header line is optional. Above it may
+            be titles, rows of one cell.
         label, text, text_b: optional, the names of the columns or their numbers
             from 1. By default they are found by their names in the header (`label`,
             `text`, `text_a`, `text_b`, `sentence1`, ...) or, without a header, by
@@ -126,6 +129,8 @@ def read_labelled_texts(
         pairs: optional bool. Whether to expect pairs of texts or single texts.
         encoding: optional string, such as `"big5"`. By default UTF-8 or, with a
             warning, the likeliest by the first megabyte.
+        sheet: optional string, the name of a sheet of an `.xlsx` file. By default the
+            first visible one that has cells.
 
     Returns:
         A `LabelledTexts`.
@@ -143,7 +148,7 @@ def read_labelled_texts(
     classifier.fit(train.x, train.labels)
     ```
     """
-    table = Table(path, encoding=encoding, label=label, text=text, text_b=text_b)
+    table = Table(path, None, encoding, sheet, label=label, text=text, text_b=text_b)
     table.find("label", "text")
     is_pair = "text_b" in table.columns
     if pairs not in (None, is_pair):
@@ -164,6 +169,7 @@ def read_texts(
     text_b: str | int | None = None,
     pairs: bool = False,
     encoding: str | None = None,
+    sheet: str | None = None,
 ) -> list[str] | tuple[list[str], list[str]]:
     """Read texts or pairs of texts without labels.
 
@@ -171,7 +177,7 @@ def read_texts(
         path: as in `read_labelled_texts`. A file with one column needs no header.
         text, text_b: as in `read_labelled_texts`. Other columns are ignored.
         pairs: bool. Whether each example is a pair of texts.
-        encoding: optional string, as in `read_labelled_texts`.
+        encoding, sheet: optional strings, as in `read_labelled_texts`.
 
     Returns:
         A list of strings, or a tuple of two lists for pairs.
@@ -184,4 +190,5 @@ def read_texts(
     classifier.predict(albert_tf.data.read_texts("reviews.csv"))
     ```
     """
-    return Table(path, encoding=encoding, text=text, text_b=text_b).texts(pairs)
+    table = Table(path, None, encoding, sheet, text=text, text_b=text_b)
+    return table.texts(pairs)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import (
     as_label,
     as_list,
@@ -267,12 +267,13 @@ def check_single(labels: Sequence[Label], places: Sequence[str]) -> None:
         if isinstance(label, tuple):
             raise AlbertError(
                 f"{place} has the labels {list(label)}. Expected one label per text. "
-                "For several use --task multi-label, or the method `label_lists`."
+                "For several use finetune --task multi-label, or the method "
+                "`label_lists`."
             )
         if found and isinstance(label, str) and found[0] in label:
             warnings.warn(
                 f"Labels such as {label!r} ({place}) look like several, separated by "
-                f"{found[0]!r}. --task multi-label learns them one by one.",
+                f"{found[0]!r}. finetune --task multi-label learns them one by one.",
                 stacklevel=3,
             )
             return
@@ -336,7 +337,7 @@ def _split_into_classes(label, place, separator, classes):
             return names
     raise AlbertError(
         f"{place} has the labels {label!r}. Expected some of the classes "
-        f"{sorted(classes)}, separated by {separator or LABEL_SEPARATOR!r} "
+        f"{listed(sorted(classes), 10)}, separated by {separator or LABEL_SEPARATOR!r} "
         "(--label-separator, or `separator=` of `label_lists`)."
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import datetime
 import itertools
 import os
 import re
@@ -13,6 +12,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
+from albert_tf.data.headers import HEADER_ROWS, header_index
 from albert_tf.data.reading import (
     DOCUMENT_TAG,
     JSON_ENDINGS,
@@ -21,6 +21,7 @@ from albert_tf.data.reading import (
     read_json,
     stream_lines,
 )
+from albert_tf.data.workbooks import sheet_rows
 from albert_tf.extras import import_extra
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pointers import check_start
@@ -32,7 +33,7 @@ _NAMED_DELIMITER = re.compile(r'\s*"?sep=(.)"?\s*')
 
 
 def read_rows(
-    path: str | os.PathLike, encoding: str | None = None
+    path: str | os.PathLike, encoding: str | None = None, sheet: str | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Yield the place and the cells, or the place and the dict, of each row of a file.
 
@@ -41,20 +42,32 @@ def read_rows(
     Args:
         path: path of a file.
         encoding: optional string. By default that of its first megabyte.
+        sheet: optional string, the name of a sheet, as for `sheet_rows`.
 
     Raises:
         FileNotFoundError: if the file does not exist.
         AlbertError: if the file holds no table. Names the line.
     """
-    kind, suffix = _detect_format(path), endings(path)[0]
+    kind, suffix = detect_format(path), endings(path)[0]
     if kind != suffix and kind in (".xlsx", ".parquet"):
         warnings.warn(f"{path} is a {kind} file. Read as such.", stacklevel=2)
+    if kind == ".xlsx":
+        return sheet_rows(path, sheet)
+    if sheet is not None:
+        check_sheets(path)
     if kind == ".parquet":
         return _parquet_rows(path)
-    return _excel_rows(path) if kind == ".xlsx" else _text_rows(path, kind, encoding)
+    return _text_rows(path, kind, encoding)
 
 
-def _detect_format(path):
+def check_sheets(path: str | os.PathLike) -> None:
+    """Raise if a file is not a workbook, whose sheets have names."""
+    if os.path.isdir(path) or detect_format(path) != ".xlsx":
+        raise AlbertError(f"{path} is not a workbook of sheets. Leave out `sheet=`.")
+
+
+def detect_format(path: str | os.PathLike) -> str:
+    """Return the suffix of the format of a table, by its content if it is binary."""
     with open(path, "rb") as file:
         start = file.peek(4)
     check_start(path, start)
@@ -108,15 +121,20 @@ def _detect_style(path, kind, head, is_whole):
 
 
 def _separates(delimiter, head, is_whole):
-    """Return whether nearly all rows have as many cells as the first, two or more."""
-    widths = []
+    """Return whether nearly all rows have as many cells as the first, two or more.
+
+    Rows above a header do not count.
+    """
+    rows = []
     try:
         for row in csv.reader(head, strict=True, delimiter=delimiter):
             # A blank line has none.
-            widths += [len(row)] if row else []
+            rows += [row] if row else []
     except csv.Error as error:
         if is_whole or "unexpected end" not in str(error):
             return False
+    first = header_index(rows[:HEADER_ROWS]) or 0
+    widths = [len(row) for row in rows[first:]]
     width = widths[0] if widths else 0
     return width > 1 and widths.count(width) >= 0.9 * len(widths)
 
@@ -170,39 +188,7 @@ def _objects(path, lines):
         yield place, record
 
 
-# === Excel and Parquet ===
-
-
-def _excel_rows(path):
-    openpyxl = import_extra("openpyxl")
-    with open(path, "rb") as file:
-        workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        sheets = workbook.worksheets
-        cells = {x: itertools.chain(*x.iter_rows(values_only=True)) for x in sheets}
-        filled = (x for x in sheets if any(cell is not None for cell in cells[x]))
-        sheet = next(filled, sheets[0])
-        rows = [list(map(_typed, row)) for row in sheet.iter_rows(values_only=True)]
-    if len(sheets) > 1:
-        message = f"{path} has {len(sheets)} sheets. Read is {sheet.title!r}."
-        warnings.warn(message, stacklevel=3)
-    # Sheets may end with columns that have a format only.
-    width = max((i for row in rows for i, cell in enumerate(row, 1) if cell), default=0)
-    for number, row in enumerate(rows, start=1):
-        if any(row):
-            yield f"Row {number} of {path}", row[:width] + [""] * (width - len(row))
-
-
-def _typed(value):
-    """Return a cell as people see it: 1 for 1.0, a date without the time 0:00."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).upper()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, datetime.datetime):
-        return str(value).removesuffix(" 00:00:00")
-    return str(value)
+# === Parquet ===
 
 
 def _parquet_rows(path):

@@ -20,10 +20,16 @@ from albert_tf.data.columns import (
     named_columns,
 )
 from albert_tf.data.forms import flat, label_value
+from albert_tf.data.headers import (
+    HEADER_ROWS,
+    column_names,
+    header_index,
+    without_titles,
+)
 from albert_tf.data.labels import without_headers
 from albert_tf.data.reading import endings, is_json, stream_lines
 from albert_tf.data.rows import HEAD_LINES, read_rows
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import is_missing
 
 # Suffixes of files whose first line is a header more often than an example.
@@ -55,18 +61,23 @@ class Table:
         path: str | os.PathLike,
         rows: Iterable[tuple[str, Any]] | None = None,
         encoding: str | None = None,
+        sheet: str | None = None,
         **given: str | int | None,
     ):
         self.path = path = pathlib.Path(path)
-        rows = list(read_rows(path, encoding) if rows is None else rows)
-        first = rows[0][1] if rows else []
-        has_objects = isinstance(first, dict)
-        self.header = [] if has_objects else first
-        self._fill(rows)
-        self._names = [str(cell).strip().lower() for cell in self.header]
-        self.columns = named_columns(self._names)
+        rows = list(read_rows(path, encoding, sheet) if rows is None else rows)
+        has_objects = bool(rows) and isinstance(rows[0][1], dict)
         named = {role: str(name) for role, name in given.items() if name is not None}
         self.named = set(named)
+        if not has_objects:
+            names = [name for name in named.values() if not name.isdecimal()]
+            are_numbered = bool(named) and not names
+            rows = without_titles(path, rows, names, are_numbered)
+        first = rows[0][1] if rows else []
+        self.header = [] if has_objects else first
+        self._fill(rows)
+        self._names = column_names(self.header)
+        self.columns = named_columns(self._names)
         self._empty: set[str] = set()
         self.has_header = (
             has_objects
@@ -91,11 +102,14 @@ class Table:
             self.header = distinct_names(first)
             if self.header != first:
                 warnings.warn(
-                    f"{path} has columns of one name. They are called {self.header}.",
+                    f"{path} has columns of one name. They are called "
+                    f"{self._shown_header}.",
                     stacklevel=2,
                 )
         if not self.rows:
-            raise AlbertError(f"{path} has no examples. Its columns are {self.header}.")
+            raise AlbertError(
+                f"{path} has no examples. Its columns are {self._shown_header}."
+            )
         for role, name in named.items():
             if name in self.header:
                 self.columns[role] = self.header.index(name)
@@ -103,7 +117,8 @@ class Table:
                 self.columns[role] = int(name) - 1
             else:
                 raise MissingColumnError(
-                    f"{path} has no column {name!r}. Its columns are {self.header}."
+                    f"{path} has no column {name!r}. Its columns are "
+                    f"{self._shown_header}."
                 )
 
     def _fill(self, rows: list[tuple[str, Any]]) -> None:
@@ -121,9 +136,11 @@ class Table:
                 hint, is_csv = "", endings(self.path)[0] == ".csv"
                 if not is_csv and any(x.startswith('"') for x in row):
                     hint = ". Name a file with quoted cells .csv; tabs are found there"
+                if width == 1:
+                    hint = f". If {self.places[0]} is a title, delete it"
                 raise AlbertError(
                     f"{place} has {len(row)} columns, but the first line has {width}: "
-                    f"{row}{hint}"
+                    f"{str(row):.200}{hint}"
                 )
 
     def with_rows(self, rows: list[tuple[str, Any]]) -> Table:
@@ -133,6 +150,11 @@ class Table:
             rows = without_headers(self._names, rows)
         table._fill(rows)
         return table
+
+    @property
+    def _shown_header(self) -> str:
+        """The names of the columns for a message."""
+        return listed([f"{name:.80}" for name in self.header], 20)
 
     # === Columns ===
 
@@ -175,7 +197,7 @@ class Table:
                 f"{self.path} has {self._names.count(name)} columns {name!r}. Give the "
                 f"number of the right one as `{role}=`."
             )
-        taken = {self.header[i] for x, i in self.columns.items() if x in roles}
+        taken = {self._names[i] for x, i in self.columns.items() if x in roles}
         others = [x for x in COLUMN_NAMES[role] if x in self._names and x not in taken]
         # CLUE has the number of a class beside its name.
         if others and not name.startswith((role, "label")):
@@ -233,8 +255,9 @@ class Table:
             are_parts = isinstance(parts, list)
             if are_parts and any(isinstance(x, (dict, list)) for x in parts):
                 raise AlbertError(
-                    f"{place} has spans instead of a label: {str(label)[:80]}. Read "
-                    "them by --task token-classification (`read_tagged_texts`)."
+                    f"{place} has spans instead of a label: {str(label)[:80]}. Learn "
+                    "them by finetune --task token-classification, or read them by "
+                    "`read_tagged_texts`."
                 )
         return labels
 
@@ -258,9 +281,10 @@ class Table:
             # The arguments of `read_labelled_texts`.
             has_argument = role in ("label", "text", "text_b")
             raise AlbertError(
-                f"{self.path} has no {role} column. Its columns are {self.header}. "
-                f"Name it {f'with `{role}=`, or ' * has_argument}in the header as one "
-                f"of {', '.join(COLUMN_NAMES[role])}."
+                f"{self.path} has no {role} column. Its columns are "
+                f"{self._shown_header}. Name it "
+                f"{f'with `{role}=`, or ' * has_argument}in the header as one of "
+                f"{', '.join(COLUMN_NAMES[role])}."
             )
         column = self.columns[role]
         for place, row in zip(self.places, self.rows, strict=True):
@@ -270,13 +294,17 @@ class Table:
 
 
 def table_blocks(
-    path: str | os.PathLike, size: int, encoding: str | None = None, **given: Any
+    path: str | os.PathLike,
+    size: int,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    **given: Any,
 ) -> Iterator[Table]:
     """Read a file in tables of `size` rows. The first decides on header and columns.
 
     `given` are those of `Table`.
     """
-    rows = read_rows(path, encoding)
+    rows = read_rows(path, encoding, sheet)
     # With the header.
     table = Table(path, itertools.islice(rows, size + 1), **given)
     yield table
@@ -289,14 +317,15 @@ def holds_lines(
 ) -> bool:
     """Return whether each line of a file is an example, with tabs between its fields.
 
-    Only a `.txt` file can be so. It is a table if it has a header or more columns than
-    there are fields.
+    Only a `.txt` file can be so. It is a table if it has a header, also below a title,
+    or more columns than there are fields.
     """
     if endings(path)[0] != ".txt":
         return False
     lines = itertools.islice(stream_lines(path, encoding), HEAD_LINES)
     head = [line for line in lines if line.strip()] or [""]
-    if is_json(head[0]) or named_columns(head[0].strip().lower().split("\t")):
+    rows = [line.split("\t") for line in head[:HEADER_ROWS]]
+    if is_json(head[0]) or header_index(rows, strict=True) is not None:
         return False
     tabs = {line.count("\t") for line in head}
     return len(tabs) > 1 or max(tabs) < len(fields) or "choices" in fields

@@ -18,7 +18,7 @@ from albert_tf.data.reading import endings, is_json, stream_lines
 from albert_tf.data.slashes import SlashReader, has_slashes
 from albert_tf.data.tables import Table
 from albert_tf.data.tags import PIECE, is_mark, is_tag, read_tags
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import as_label, as_list, complete
 from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
 
@@ -54,7 +54,7 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
     if not names or "" in names or len(set(map(visible, names))) < len(names):
         raise AlbertError(
             "`labels` should be a list of distinct names of entity types, such as "
-            f'["PER", "LOC", "ORG"]. Received: {labels!r}'
+            f'["PER", "LOC", "ORG"]. Received: {labels!r:.200}'
         )
     return [OUTSIDE, *(f"{x}-{name}" for name in names for x in SCHEMES[scheme])]
 
@@ -121,7 +121,7 @@ def check_spans(
         if labels is not None and label not in labels:
             raise AlbertError(
                 f"the span {span!r} has an unknown label. Expected one of "
-                f"{list(labels)}."
+                f"{listed(labels, 10)}."
             )
         checked.append((start, end, str(label)))
     checked.sort()
@@ -155,7 +155,7 @@ class TaggedTexts:
 
 
 def read_tagged_texts(
-    path: str | os.PathLike, encoding: str | None = None
+    path: str | os.PathLike, encoding: str | None = None, sheet: str | None = None
 ) -> TaggedTexts:
     """Read texts with entities.
 
@@ -174,7 +174,7 @@ def read_tagged_texts(
 
     Args:
         path: path of a file. JSON is a list or has one object per line.
-        encoding: optional string, as in `read_labelled_texts`.
+        encoding, sheet: optional strings, as in `read_labelled_texts`.
 
     Returns:
         A `TaggedTexts`.
@@ -191,7 +191,7 @@ def read_tagged_texts(
     ```
     """  # noqa: E501 (a table)
     texts, spans = [], []
-    for place, text, found in tagged_rows(path, encoding):
+    for place, text, found in tagged_rows(path, encoding, sheet):
         with _naming(place):
             spans.append(check_spans(found, len(text)))
         texts.append(text)
@@ -217,18 +217,18 @@ def has_tags(path: str | os.PathLike, encoding: str | None = None) -> bool:
 
 
 def tagged_rows(
-    path: str | os.PathLike, encoding: str | None = None
+    path: str | os.PathLike, encoding: str | None = None, sheet: str | None = None
 ) -> Iterator[tuple[str, str, list]]:
     """Yield place, text and spans of each example, as `read_tagged_texts`."""
     if endings(path)[0] in _TABLES:
-        return _read_table(Table(path, encoding=encoding))
+        return _read_table(Table(path, None, encoding, sheet))
     rows = enumerate(stream_lines(path, encoding), start=1)
     lines = [(f"Line {i} of {path}", line) for i, line in rows]
     first = next((line.strip() for _, line in lines if line.strip()), "")
     if not first:
         raise AlbertError(f"{path} is empty. Expected texts with entities.")
     if is_json(first):
-        return _read_table(Table(path, encoding=encoding))
+        return _read_table(Table(path, None, encoding, sheet))
     if has_slashes(first):
         return _read_slashes(lines)
     return _read_columns(lines)

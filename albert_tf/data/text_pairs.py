@@ -13,7 +13,7 @@ from albert_tf_lite.inputs import as_label, as_list, as_texts, check_integer, co
 
 
 def read_articles(
-    path: str | os.PathLike, encoding: str | None = None
+    path: str | os.PathLike, encoding: str | None = None, sheet: str | None = None
 ) -> tuple[list, list[str]]:
     """Read articles and their summaries.
 
@@ -22,7 +22,7 @@ def read_articles(
             and CSL. Its columns are `article` (or `text`, `content`, `abst`), in JSON
             a string or a list of sentences, and `summary` (or `summarization`,
             `title`).
-        encoding: optional string, as in `read_labelled_texts`.
+        encoding, sheet: optional strings, as in `read_labelled_texts`.
 
     Returns:
         A list of articles and a list of summaries, for `AlbertSummarizer.fit`.
@@ -37,7 +37,7 @@ def read_articles(
     summarizer.fit(articles, summaries)
     ```
     """
-    table = Table(path, encoding=encoding)
+    table = Table(path, None, encoding, sheet)
     table.find("article", "summary")
     (summaries,) = table.cells("summary")
     articles = table.column("article")
@@ -51,7 +51,7 @@ def read_articles(
 
 
 def read_spelling(
-    path: str | os.PathLike, encoding: str | None = None
+    path: str | os.PathLike, encoding: str | None = None, sheet: str | None = None
 ) -> tuple[list[str], list[str]]:
     """Read texts with spelling errors and their corrections, as of SIGHAN.
 
@@ -59,7 +59,7 @@ def read_spelling(
         path: path of a table, as for `read_labelled_texts`. Its columns are
             `original_text` and `correct_text` (or `source` and `target`), or without
             names the misspelt and the correct text.
-        encoding: optional string, as in `read_labelled_texts`.
+        encoding, sheet: optional strings, as in `read_labelled_texts`.
 
     Returns:
         Two lists of strings, for `AlbertSpellingCorrector.fit`.
@@ -74,7 +74,7 @@ def read_spelling(
     corrector.fit(*albert_tf.data.read_spelling("train.tsv"))
     ```
     """
-    table = Table(path, encoding=encoding)
+    table = Table(path, None, encoding, sheet)
     table.find("original", "correct")
     sources, targets = table.cells("original", "correct")
     for place, source, target in zip(table.places, sources, targets, strict=True):

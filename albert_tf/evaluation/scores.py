@@ -1,5 +1,6 @@
 """Scores of each task, by scikit-learn, SciPy and rouge-score."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from albert_tf_lite.inputs import (
     complete,
     whole_numbers,
 )
+
+# A report has the matrix of at most so many classes, and so many pairs of classes.
+MATRIX_CLASSES, MOST_PAIRS = 50, 50
 
 # (start, end, label) in characters.
 Span = tuple[int, int, str]
@@ -79,8 +83,11 @@ def classification_report(
         labels: list of all classes.
 
     Returns:
-        A dict. For one class per text, it also has the `confusion_matrix` as lists of
-        ints: one row per true class, one column per predicted class.
+        A dict. For one class per text, it also has `confused_pairs`, the most frequent
+        ones of a true and another predicted class: dicts of `truth`, `predicted`, their
+        `count`, and the `support` of the true class. For at most `MATRIX_CLASSES`
+        labels it has the `confusion_matrix`, too, as lists of ints: one row per true
+        class, one column per predicted class.
     """
     metrics = import_extra("sklearn.metrics")
     truth, predicted = check_counts(truth=truth, predicted=predicted)
@@ -102,9 +109,28 @@ def classification_report(
         if isinstance(row, dict):
             row["support"] = int(row["support"])
     if np.ndim(truth) == 1:
-        matrix = metrics.confusion_matrix(truth, predicted, labels=ids)
-        report["confusion_matrix"] = matrix.tolist()
+        report["confused_pairs"] = _confused_pairs(truth, predicted, labels)
+        if len(labels) <= MATRIX_CLASSES:
+            matrix = metrics.confusion_matrix(truth, predicted, labels=ids)
+            report["confusion_matrix"] = matrix.tolist()
     return report
+
+
+def _confused_pairs(truth, predicted, labels):
+    """Return the most frequent pairs of classes, int arrays [examples], that differ."""
+    support = np.bincount(truth, minlength=len(labels))
+    wrong = np.stack([truth, predicted], axis=1)[truth != predicted]
+    pairs, counts = np.unique(wrong, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:MOST_PAIRS]
+    return [
+        {
+            "truth": str(labels[pairs[i, 0]]),
+            "predicted": str(labels[pairs[i, 1]]),
+            "count": int(counts[i]),
+            "support": int(support[pairs[i, 0]]),
+        }
+        for i in order
+    ]
 
 
 def best_thresholds(truth: Any, probabilities: Any, default: float = 0.5) -> list:
@@ -244,13 +270,23 @@ def entity_scores(
     labels = sorted({*true.values(), *found.values()})
     pair = [[row.get(place, "") for place in places] for row in (true, found)]
 
-    def scores(chosen):
-        if not chosen:
-            return {"precision": 0.0, "recall": 0.0, "f1": 0.0, "count": 0}
-        *values, _ = metrics.precision_recall_fscore_support(
-            *pair, labels=chosen, average="micro", zero_division=0
-        )
-        named = zip(("precision", "recall", "f1"), map(float, values), strict=True)
-        return {**dict(named), "count": sum(x in chosen for x in true.values())}
+    if not labels:
+        return {"precision": 0.0, "recall": 0.0, "f1": 0.0, "count": 0, "types": {}}
 
-    return {**scores(labels), "types": {label: scores([label]) for label in labels}}
+    def scores(average):
+        *columns, _ = metrics.precision_recall_fscore_support(
+            *pair, labels=labels, average=average, zero_division=0
+        )
+        return columns
+
+    counts = Counter(true.values())
+    types = {
+        label: {**_named_scores(row), "count": counts[label]}
+        for label, *row in zip(labels, *scores(None), strict=True)
+    }
+    total = {**_named_scores(scores("micro")), "count": len(true)}
+    return {**total, "types": types}
+
+
+def _named_scores(values):
+    return dict(zip(("precision", "recall", "f1"), map(float, values), strict=True))

@@ -23,7 +23,7 @@ from albert_tf.preprocessing.texts import (
     multi_hot,
 )
 from albert_tf_lite.answers import ANSWERS
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import as_list
 
 DEFAULT_THRESHOLD = 0.5
@@ -211,8 +211,9 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         order = class_order(self.labels, names)
         if order and order != sorted(order):
             raise AlbertError(
-                f"`labels` are the classes {self.class_names} in another order: "
-                f"{names}. Pass new names for the classes in their order, or none."
+                f"`labels` are the classes {listed(self.class_names, 10)} in another "
+                f"order: {listed(names or (), 10)}. Pass new names for the classes in "
+                "their order, or none."
             )
         return self.class_names if names is None else list(map(str, names))
 

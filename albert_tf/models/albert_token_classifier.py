@@ -23,7 +23,7 @@ from albert_tf.preprocessing.text_preprocessors import (
 from albert_tf.preprocessing.texts import check_count, texts_in_memory
 from albert_tf_lite import tagging as lite
 from albert_tf_lite.answers import entity_dicts
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import as_list, as_texts
 
 # Decoded together, padded to the longest.
@@ -107,8 +107,9 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         self.dropout = dropout
         if labels and set(labels) != set(self.labels):
             raise AlbertError(
-                f"`labels` are {list(labels)}, but `tags` are of {self.labels}. For a "
-                "new head on a preset, call from_checkpoint(preset, labels=...)."
+                f"`labels` are {listed(labels, 10)}, but `tags` are of "
+                f"{listed(self.labels, 10)}. For a new head on a preset, call "
+                "from_checkpoint(preset, labels=...)."
             )
 
         # === Layers ===

@@ -99,7 +99,7 @@ def from_checkpoint(
         if tokenizer is None:
             raise FileNotFoundError(
                 f"There is no vocabulary beside {checkpoint.path} (vocab*.txt or "
-                "*.model). Put it there, or pass `vocabulary=` to from_checkpoint."
+                "*.model). Put it there, or pass `vocabulary=`."
             )
     return cls.from_opened(
         checkpoint,

@@ -8,7 +8,7 @@ import numpy as np
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.task import TASKS
 from albert_tf_lite.answers import rank_classes
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import as_label, as_list, as_texts, complete
 
 # The names of the two labels in data sets.
@@ -152,6 +152,6 @@ def _find(names, usual, name):
         if wanted in names:
             return names.index(wanted)
     raise AlbertError(
-        f"The classifier has no label {name or usual}, only {names}. Name its label "
-        f"with `{usual[0]}=`."
+        f"The classifier has no label {name or usual}, only {listed(names, 10)}. "
+        f"Name its label with `{usual[0]}=`."
     )

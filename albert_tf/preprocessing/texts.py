@@ -12,7 +12,7 @@ from albert_tf.data.labels import SEPARATORS, visible
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer, as_strings
 from albert_tf_lite import unknown
 from albert_tf_lite.cpus import available_cpus
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import (
     as_label,
     as_list,
@@ -347,7 +347,7 @@ def dataset_targets(
         is_class = tf.cast(y, known.dtype)[..., tf.newaxis] == known
         # Names of an example may be followed by empty strings.
         is_known = tf.reduce_any(is_class, axis=-1) | (several and y == "")
-        message = f"The labels are not all among the classes {labels}"
+        message = f"The labels are not all among the classes {listed(labels, 10)}"
         with tf.control_dependencies(
             [tf.Assert(tf.reduce_all(is_known), [message, y])]
         ):

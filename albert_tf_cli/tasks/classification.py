@@ -14,6 +14,9 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 from albert_tf_lite.inputs import class_positions
 
+# The most classes that a mistake of a multi-label model shows.
+MOST_NAMES = 20
+
 
 class _Classification(Task):
     """Base class of single-label and multi-label classification."""
@@ -67,7 +70,7 @@ class TextClassification(_Classification):
         if arguments is None and len(labels) == 1 and set(found.labels) == set(labels):
             raise AlbertError(
                 f"All texts of {path} have the label {labels[0]!r}. Expected at least "
-                "two classes. Check --label-column."
+                "two classes. Name the right column with `label=`."
             )
         # Names, because numbers could be names, too.
         names = [labels[i] for i in found.class_ids(labels)]
@@ -160,9 +163,9 @@ class MultiLabel(_Classification):
 
         def named(i, wrong):
             ids = np.flatnonzero(wrong[i])
-            return "|".join(
-                f"{model.class_names[j]} {probabilities[i, j]:.4f}" for j in ids
-            )
+            names = [f"{model.class_names[j]} {probabilities[i, j]:.4f}" for j in ids]
+            more = f"… ({len(names)})" if len(names) > MOST_NAMES else ""
+            return "|".join(names[:MOST_NAMES]) + more
 
         rows = (
             {

@@ -21,7 +21,8 @@ class SpellingCorrection(Task):
     page = Page(("marked",), _marked_corrections, _MISSPELT)
 
     def read(self, path, columns, arguments=None):
-        return Examples(*albert_tf.data.read_spelling(path, columns.encoding))
+        found = albert_tf.data.read_spelling(path, columns.encoding, columns.sheet)
+        return Examples(*found)
 
     def cells(self, table, roles):
         # The correct texts, if there are such, stand beside the misspelt ones.
@@ -58,7 +59,8 @@ class Summarization(Task):
     requires = ("rouge_score",)
 
     def read(self, path, columns, arguments=None):
-        return Examples(*albert_tf.data.read_articles(path, columns.encoding))
+        found = albert_tf.data.read_articles(path, columns.encoding, columns.sheet)
+        return Examples(*found)
 
     def roles(self, fields):
         return ("article",)

@@ -5,7 +5,7 @@ import warnings
 import albert_tf
 from albert_tf_cli.demo_pages import Page, marked
 from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks, worst
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.exported_model import ExportedModel
 
 _SENTENCES = (("李芳在杭州的东方电子厂上班。",), ("记者王磊从成都发回了报道。",))
@@ -24,13 +24,14 @@ class TokenClassification(Task):
     page = Page(("marked",), _marked_entities, _SENTENCES)
 
     def read(self, path, columns, arguments=None):
-        found = albert_tf.data.read_tagged_texts(path, columns.encoding)
+        found = albert_tf.data.read_tagged_texts(path, columns.encoding, columns.sheet)
         labels = found.labels if arguments is None else arguments["labels"]
         if not labels:
             raise AlbertError(f"No text of {path} has an entity.")
         if other := sorted(set(found.labels) - set(labels)):
             raise AlbertError(
-                f"{path} has the labels {other}. Expected only {list(labels)}."
+                f"{path} has the labels {listed(other, 10)}. Expected only "
+                f"{listed(labels, 10)}."
             )
         return Examples(found.x, found.spans, {"labels": labels})
 

@@ -17,13 +17,14 @@ _PRINTED = ("label", "answer", "score")
 
 
 class Columns(NamedTuple):
-    """Columns of a table by name or number, and its encoding; `None` if to be found."""
+    """Columns by name or number, encoding and sheet; `None` if to be found."""
 
     label: str | None = None
     text: str | None = None
     text_b: str | None = None
     label_separator: str | None = None
     encoding: str | None = None
+    sheet: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,14 +158,15 @@ class Task:
         from albert_tf.data.tables import holds_lines, table_blocks
 
         encoding = columns.encoding
-        if columns.text is None and holds_lines(path, encoding, fields):
+        is_table = columns.text is not None or columns.sheet is not None
+        if not is_table and holds_lines(path, encoding, fields):
             lines = stream_lines(path, encoding)
             while block := list(itertools.islice(lines, size)):
                 yield self.inputs(fields, block), None
             return
         roles = self.roles(fields)
         given = dict(zip(roles, columns[1:3], strict=False))
-        for table in table_blocks(path, size, encoding, **given):
+        for table in table_blocks(path, size, encoding, columns.sheet, **given):
             cells = self.cells(table, roles)
             yield cells if len(cells) > 1 else cells[0], table.records()
 
@@ -196,16 +198,19 @@ def read_labelled(path: str, columns: Columns, arguments: dict | None = None) ->
     pairs = None if arguments is None else arguments["pairs"]
     names = columns.label, columns.text, columns.text_b
     return albert_tf.data.read_labelled_texts(
-        path, *names, pairs=pairs, encoding=columns.encoding
+        path, *names, pairs=pairs, encoding=columns.encoding, sheet=columns.sheet
     )
 
 
 def has_own_form(path, columns, name):
     """Return whether a file is a directory, or JSON other than records with a field."""
     from albert_tf.data.reading import is_json, read_json, stream_lines
+    from albert_tf.data.rows import detect_format
 
     if os.path.isdir(path):
         return True
+    if detect_format(path) in (".parquet", ".xlsx"):
+        return False
     lines = filter(str.strip, stream_lines(path, columns.encoding))
     if not is_json(next(lines, "")):
         return False

@@ -66,6 +66,8 @@ EARLY = {
     f"{START} --output model": "--overwrite to replace a model",
     f"{TRAIN} holes.tsv": "2 labels are invalid: Line 3 of holes.tsv",
     f"{TRAIN} train.tsv --skip-invalid --task summarization": "only to text-classif",
+    f"{TRAIN} train.tsv --sheet 一": "train.tsv is not a workbook of sheets. Leave out "
+    "--sheet",
     f"{TRAIN} blank.tsv --task multi-label": "No text of blank.tsv has a label",
     f"{TRAIN} train.tsv --label-separator ,": "only to multi-label",
     f"{TRAIN} lists.jsonl": "Line 1 of lists.jsonl has the labels ['好', '贵']. Expec",
@@ -94,6 +96,9 @@ LATE = {
     "predict serving/1 好": "directory of the model that it was exported from",
     "export cut.onnx out": "cut.onnx is an exported file. Pass the directory of",
     "predict cut.onnx 好": "cut.onnx cannot be opened by OnnxModel: it is truncated",
+    # Of these two commands, one has an option for the vocabulary.
+    "predict google_v2 好 --task fill-mask": "or pass `vocabulary=` (in Python).",
+    f"{TRAIN} train.tsv --checkpoint google_v2": "or pass --vocab.",
     "convert albert_zh_preln out --to google": "Layouts that can: albert_zh, keras",
 }
 

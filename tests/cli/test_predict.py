@@ -101,7 +101,16 @@ def test_a_file_is_answered_as_its_texts(folder, tmp_path):
     table = pd.DataFrame({"编号": range(len(texts)), "内容": texts})
     table.to_csv(tmp_path / "a.csv", index=False)
     table.to_excel(tmp_path / "a.xlsx", index=False)
-    for name in ("a.csv", "a.xlsx", "a.txt", "b.txt", "c.txt"):
+    title = "某年评论汇总\n"
+    numbered = (tmp_path / "c.txt").read_text("utf-8")
+    (tmp_path / "d.txt").write_text(f"{title}编号\t内容\n{numbered}", "utf-8")
+    with pd.ExcelWriter(tmp_path / "b.xlsx") as book:
+        table.iloc[:1].to_excel(book, sheet_name="旧", index=False)
+        table.to_excel(book, sheet_name="新", index=False, startrow=2)
+        book.sheets["新"]["A1"] = title
+    answered = run(*predict, tmp_path / "b.xlsx", "--sheet", "新").stdout
+    assert answered == expected
+    for name in ("a.csv", "a.xlsx", "a.txt", "b.txt", "c.txt", "d.txt"):
         assert run(*predict, tmp_path / name).stdout == expected
     # Pairs have two columns.
     (tmp_path / "b.csv").write_text("text_a,text_b\n你好,你还好吗\n,\n", "utf-8")

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import warnings
+import zipfile
 
 import openpyxl
 import pytest
@@ -27,9 +28,12 @@ INNER_BREAKS = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"
 @pytest.fixture
 def read(write):
     """Write a file and read it as labelled texts."""
-    return lambda name, content, *columns, **options: read_labelled_texts(
-        write(content, name), *columns, **options
-    )
+
+    def read(name, content, *columns, **options):
+        return read_labelled_texts(write(content, name), *columns, **options)
+
+    read.write = write
+    return read
 
 
 # === Formats ===
@@ -96,6 +100,122 @@ def test_cells_of_a_workbook_are_read_as_they_were_typed(read):
     data = read("a.xlsx", excel({"一": [*rows, ["007", 2.0, "", None, None]]}))
     assert (data.x, data.labels) == (["甲", "2024-01-05", "007"], ["1", "TRUE", "2"])
     assert data.places[-1].startswith("Row 5 of ")
+
+
+SHEETS = {
+    "封面": [["某年评论汇总"]],
+    "数据": [["text", "label"], ["甲", "好"], ["乙", None], ["丙", "差"]],
+    "备份": [["text", "label"], ["丁", "好"], ["戊", "差"]],
+    "空": [],
+}
+
+
+@pytest.mark.parametrize("size", ["A1", "A1:B2", "B7:C9", "A1:XFD1048576", None])
+def test_the_cells_of_a_sheet_count_not_the_size_that_it_states(read, size):
+    with zipfile.ZipFile(io.BytesIO(as_xlsx(TSV))) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name, record = "xl/worksheets/sheet2.xml", rb'<dimension ref="A1:B4" ?/>'
+    stated = f'<dimension ref="{size}"/>'.encode() if size else b""
+    parts[name], count = re.subn(record, stated, parts[name])
+    assert count == 1
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert read("a.xlsx", file.getvalue()) == LabelledTexts(TEXTS, LABELS, [])
+
+
+def test_sheets_and_their_hidden_and_merged_cells_are_named(read):
+    workbook = openpyxl.load_workbook(io.BytesIO(excel(SHEETS)))
+    workbook["封面"].sheet_state = "hidden"
+    sheet = workbook["数据"]
+    sheet.merge_cells("B2:B3")
+    sheet.row_dimensions[4].hidden = True
+    # Without cells, it is not counted.
+    sheet.row_dimensions[9].hidden = True
+    sheet.column_dimensions["B"].hidden = True
+    workbook.save(file := io.BytesIO())
+    with pytest.warns(UserWarning) as caught:
+        data = read("a.xlsx", file.getvalue())
+    assert (data.x, data.labels) == (["甲", "乙", "丙"], ["好", "好", "差"])
+    sheets, hidden, merged = [str(x.message) for x in caught]
+    assert "'封面' (hidden), '数据', '备份'. Read is '数据'" in sheets
+    assert "1 hidden rows, the first row 4 and hidden columns" in hidden
+    assert "1 merged cells, such as B2:B3." in merged
+    assert read("a.xlsx", file.getvalue(), sheet="备份").x == ["丁", "戊"]
+    with pytest.raises(ValueError, match="no sheet '备'. Its sheets are .*'空'"):
+        read("a.xlsx", file.getvalue(), sheet="备")
+    with pytest.raises(ValueError, match="is not a workbook of sheets"):
+        read("a.csv", CSV, sheet="备份")
+    with pytest.raises(ValueError, match="its sheets .'空'. are empty"):
+        read("a.xlsx", excel({"空": []}))
+
+
+# === Titles above the header ===
+
+HEADER = ["评论", "标签", "备注"]
+ROWS = [HEADER, ["甲", "好", "x"], ["乙", "差", ""], ["丙", "好", "y"]]
+
+
+def forms_of(rows):
+    """The same rows as files: a row of one cell is one cell, or is filled up."""
+    width = max(map(len, rows))
+    full = [row + [""] * (width - len(row)) for row in rows]
+    yield "a.xlsx", excel({"一": rows})
+    yield "a.tsv", "".join("\t".join(row) + "\n" for row in full)
+    for separator in ",;":
+        for lines in (rows, full):
+            yield "a.csv", "".join(separator.join(row) + "\n" for row in lines)
+
+
+@pytest.mark.filterwarnings("ignore:.*separated by ';'")
+def test_titles_above_a_header_are_left_out_or_refused(read):
+    titles = [["某年评论汇总"], ["导出时间：2024-10-08"]]
+    for name, content in forms_of([*titles, *ROWS]):
+        with pytest.warns(UserWarning, match="3 of .* is read as the header.*2: '导出"):
+            data = read(name, content)
+        assert (data.x, data.labels) == (["甲", "乙", "丙"], ["好", "差", "好"])
+    # A row of several cells may be an example.
+    for name, content in forms_of([["部门", "客服"], *ROWS]):
+        with pytest.raises(
+            ValueError, match="2 of .* looks like the header.* 1: '部门,"
+        ):
+            read(name, content)
+    # A group of columns.
+    for name, content in forms_of([["", "内容", "结果"], *ROWS]):
+        with pytest.raises(ValueError, match="looks like (the|a second) header"):
+            read(name, content)
+    # The names of another language.
+    for name, content in forms_of([HEADER, ["text", "label", ""], *ROWS[1:]]):
+        with pytest.raises(ValueError, match="2 of .* looks like a second header"):
+            read(name, content)
+
+
+def test_titles_above_a_header_with_other_names(read):
+    rows = [["某年汇总"], ["意见", "结论"], ["甲", "好"], ["乙", "差"], ["丙", "好"]]
+    for name, content in (("a.xlsx", excel({"一": rows})), *list(forms_of(rows))[:2]):
+        with pytest.warns(UserWarning, match="2 of .* is read as the header"):
+            data = read(name, content, label="结论", text="意见")
+        assert (data.x, data.labels) == (["甲", "乙", "丙"], ["好", "差", "好"])
+        with pytest.raises(ValueError, match="1 of .*'某年汇总'.* If it is a title"):
+            read(name, content)
+        with pytest.raises(ValueError, match="1 of .*'某年汇总'.* If it is a title"):
+            read(name, content, text="评论")
+
+
+def test_examples_are_not_taken_for_a_header(read):
+    # Labels that are known names of columns, and a first example without a label.
+    rows = "".join(
+        f"{x}\t第{i}句\n" for i, x in enumerate(["note", "query", "review"] * 9)
+    )
+    with pytest.warns(UserWarning, match="has no header"):
+        assert len(read("a.tsv", rows).x) == 27
+    rows = "\t没有\n体育\t足球\n体育|娱乐\t球星\n"
+    with pytest.warns(UserWarning, match="1 of .* It is read as an example"):
+        data = read("a.tsv", rows, label=1, text=2)
+    assert data.label_lists() == [[], ["体育"], ["体育", "娱乐"]]
+    with pytest.raises(ValueError, match="Row 2 of .* looks like the header, '评论'"):
+        read_texts(read.write(excel({"一": [["汇总"], ["评论"], ["甲"]]}), "b.xlsx"))
 
 
 def test_cells_of_any_length_and_columns_of_any_name(tmp_path):

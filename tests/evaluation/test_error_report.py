@@ -4,10 +4,11 @@ import html
 import json
 import re
 
+import numpy as np
 import pytest
 
-from albert_tf.evaluation import classification_report, worst_mistakes
-from albert_tf_cli.evaluation import write_report
+from albert_tf.evaluation import classification_report, entity_scores, worst_mistakes
+from albert_tf_cli.evaluation import _print_report, write_report
 
 # === Lists ===
 
@@ -55,6 +56,45 @@ def test_a_report(tmp_path):
     values = json.loads((folder / "report.json").read_text("utf-8"))
     assert values["lists"]["mistakes"][0]["text"] == HARD
     assert values["scores"]["confusion_matrix"] == [[1, 1], [0, 1]]
+
+
+def test_a_thousand_classes_are_readable(tmp_path, capsys):
+    labels = [f"第{i}类的商品" for i in range(1200)]
+    # The first three classes are mixed up; of the last one there is no example.
+    truth = [*range(1199), *[0] * 6, *[1] * 3]
+    predicted = [*range(1199), *[2] * 6, *[0] * 3]
+    scores = classification_report(truth, predicted, labels)
+    assert "confusion_matrix" not in scores
+    first, second = scores["confused_pairs"]
+    assert first == {
+        **{"truth": labels[0], "predicted": labels[2]},
+        **{"count": 6, "support": 7},
+    }
+    assert (second["truth"], second["predicted"]) == (labels[1], labels[0])
+
+    _print_report(scores)
+    printed = capsys.readouterr().out
+    assert printed.count("\n") < 200 and max(map(len, printed.split("\n"))) < 1000
+    # A row of scores, and pairs.
+    assert printed.count(labels[1]) == 2 and printed.count(labels[2]) == 2
+    assert labels[1199] not in printed and labels[1000] not in printed
+    assert "1,200 classes" in printed and "macro avg" in printed
+    rows = [{"example": 1, "loss": 0.5, "text": "好" * 10**6}]
+    write_report(tmp_path / "many", "t", scores, rows, [{"text": np.ones(10**6)}])
+    page = (tmp_path / "many" / "report.html").read_text("utf-8")
+    assert len(page) < 200_000
+    assert labels[2] in page and labels[1000] not in page and "report.json has" in page
+    values = json.loads((tmp_path / "many" / "report.json").read_text("utf-8"))
+    assert labels[1000] in values["scores"]
+    assert len(values["lists"]["mistakes"][0]["text"]) == 10**6
+
+
+def test_entities_of_many_types_are_readable(capsys):
+    truth = [[(0, 1, f"type{i:04}"), (2, 3, "last")] for i in range(1000)]
+    _print_report(entity_scores(truth, [row[:1] for row in truth]))
+    printed = capsys.readouterr().out
+    assert printed.count("\n") < 60 and "1,001 classes" in printed
+    assert re.search(r"last .* 0.0000 .* 1000 ", printed)
 
 
 def test_other_files_are_not_touched(tmp_path):

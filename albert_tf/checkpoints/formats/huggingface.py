@@ -15,12 +15,13 @@ from albert_tf.checkpoints.config import (
     tokenizer_config,
 )
 from albert_tf.checkpoints.formats import Files, torch_files
-from albert_tf.checkpoints.layout import CheckpointError, listed, name_damage
+from albert_tf.checkpoints.layout import CheckpointError, name_damage
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.extras import import_extra
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer, load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.errors import listed
 
 # The key of the sizes in the metadata of the weights.
 _CONFIG = "albert_tf.config"
