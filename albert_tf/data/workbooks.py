@@ -22,7 +22,7 @@ _RANGE = re.compile(r"([A-Z]+)([0-9]+):([A-Z]+)([0-9]+)")
 
 
 class _Layout(NamedTuple):
-    """What a sheet has beside its cells: numbers count from 1.
+    """Hidden and merged cells of a sheet; numbers count from 1.
 
     Attributes:
         hidden_rows: set of ints.
