@@ -15,6 +15,7 @@ from albert_tf_lite.exported_model import (
     onnx_checksum,
 )
 from albert_tf_lite.inputs import check_integer
+from albert_tf_lite.lines import split_lines
 from albert_tf_lite.onnx_metadata import read_metadata
 from albert_tf_lite.pointers import check_downloaded
 
@@ -70,7 +71,7 @@ class OnnxModel(ExportedModel):
         # The errors of ONNX Runtime have no common class.
         except Exception as error:
             raise AlbertError(
-                f"ONNX Runtime cannot open {path}: {str(error).splitlines()[0]}. If "
+                f"ONNX Runtime cannot open {path}: {split_lines(str(error))[0]}. If "
                 "its weights are in another file, put that beside it. Otherwise, "
                 "export the model again."
             ) from error

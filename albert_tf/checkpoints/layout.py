@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 
 
 class CheckpointError(AlbertError):

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.layout import CheckpointError, listed, name_damage
+from albert_tf.checkpoints.layout import CheckpointError, first_line, name_damage
 from albert_tf.extras import import_extra
 from albert_tf_lite.archives import check_zip
 from albert_tf_lite.changes import change_check
+from albert_tf_lite.errors import listed
 from albert_tf_lite.pointers import check_downloaded
 
 WEIGHTS = "model.safetensors"
@@ -209,7 +210,7 @@ def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
                 f"{path} is damaged, or holds other objects than tensors, which could "
                 "run code and are not read. Save the weights alone, by "
                 "`torch.save(model.state_dict(), path)` or `save_pretrained`. "
-                f"({str(error).splitlines()[0]})"
+                f"({first_line(error)})"
             ) from error
     tensors = _state_dict(content, torch, path)
     # NumPy has no bfloat16.
