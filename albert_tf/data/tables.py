@@ -325,7 +325,10 @@ def holds_lines(
     lines = itertools.islice(stream_lines(path, encoding), HEAD_LINES)
     head = [line for line in lines if line.strip()] or [""]
     rows = [line.split("\t") for line in head[:HEADER_ROWS]]
-    if is_json(head[0]) or header_index(rows, strict=True) is not None:
+    header = header_index(rows)
+    # A line below the first that has one cell is a text.
+    has_header = header is not None and (header == 0 or len(rows[header]) > 1)
+    if is_json(head[0]) or has_header:
         return False
     tabs = {line.count("\t") for line in head}
     return len(tabs) > 1 or max(tabs) < len(fields) or "choices" in fields
