@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from albert_tf_lite.environment import environment, unless_set
-from albert_tf_lite.errors import silent_stderr
+from albert_tf_lite.errors import AlbertError, silent_stderr
 
 # Environment variables that TensorFlow reads when it is imported.
 _VARIABLES = {
@@ -39,7 +39,8 @@ def import_tensorflow():
     line. `TF_CPP_MIN_LOG_LEVEL=0` shows them.
     """
     if may_change_process():
-        keep_freed_memory()
+        refuse_legacy_keras()
+    keep_freed_memory()
     is_verbose = os.environ.get("TF_CPP_MIN_LOG_LEVEL") in ("0", "1")
     is_imported = "tensorflow" in sys.modules
     with (
@@ -83,6 +84,19 @@ def _folder_for_temporary_files() -> Iterator[None]:
             tempfile.tempdir = None
     else:
         yield
+
+
+def refuse_legacy_keras():
+    """Raise if TensorFlow is to use Keras 2, which lacks what the models are built of.
+
+    The variable is TensorFlow's own.
+    """
+    if os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
+        raise AlbertError(
+            "albert_tf needs Keras 3, but TF_USE_LEGACY_KERAS="
+            f"{os.environ['TF_USE_LEGACY_KERAS']} asks TensorFlow for Keras 2. Unset "
+            "the variable, and run code that needs tf_keras in a process of its own."
+        )
 
 
 def import_tensorflow_text() -> Any:

@@ -9,7 +9,7 @@ import sys
 import pytest
 from processes import run_python
 
-from albert_tf import quiet_import
+from albert_tf import AlbertError, quiet_import
 
 NATIVE = re.compile(r"[IWE]0000 |WARNING: All log messages before absl")
 ROOT = pathlib.Path(__file__).parents[1]
@@ -43,6 +43,12 @@ def modules():
 
 
 @pytest.mark.slow
+def test_keras_2_is_refused(monkeypatch):
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
+    with pytest.raises(AlbertError, match="TF_USE_LEGACY_KERAS=1 asks"):
+        quiet_import.import_tensorflow()
+
+
 def test_importing_the_package_registers_every_class():
     names = modules()
     assert {"zh", "albert_tf_cli", "albert_tf.preprocessing"} <= set(names)

@@ -150,7 +150,22 @@ class AttentionBlock(AlbertLayer):
         """Return whether the scores of all examples are computed at once, and kept."""
         if not training or are_returned or self.attention_dropout.rate:
             return True
-        return not computes_on_tensorflow_cpu()
+        return not computes_on_tensorflow_cpu() or _is_compiled_by_xla()
+
+
+def _is_compiled_by_xla():
+    """Return whether TensorFlow traces a function of `jit_compile=True`.
+
+    XLA compiles neither the gradient of a loop over examples nor of the condition
+    around it. TensorFlow has no public way to ask.
+    """
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
+
+    if tf.executing_eagerly():
+        return False
+    graph = tf.compat.v1.get_default_graph()
+    return control_flow_util.GraphOrParentsInXlaContext(graph)
 
 
 def _fused_attention(query, key, value, blocked):

@@ -101,6 +101,14 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         pooling_mode: str | None = None,
         **kwargs: Any,
     ):
+        if num_classes == 1 and self.targets_are == "ids":
+            raise AlbertError(
+                f"{type(self).__name__} needs two classes or more: it gives each text "
+                "one of them. Received: num_classes=1. For two classes pass "
+                "num_classes=2 or both `labels`; for a number per text, such as a "
+                "score, use AlbertTextRegressor; for one label that a text may or may "
+                "not have, AlbertMultiLabelClassifier."
+            )
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 from task_cases import CASES, COUNT
+from tiers import few
 
 from albert_tf import AlbertError, models
 from albert_tf.models import datasets
@@ -151,3 +152,20 @@ def test_a_switch_trains_like_plain_keras(case, switch):
             atol=switch.tolerance,
             err_msg=weight.path,
         )
+
+
+@pytest.mark.parametrize(
+    "name", few(CASES, ["text classifier"]), ids=[name for name in CASES]
+)
+def test_mixed_float16_stays_finite_over_several_fits(name):
+    case = CASES[name]
+    task = build(case, dtype="mixed_float16")
+    fit = {"batch_size": BATCH_SIZE, "epochs": 1, "verbose": 0}
+    for _ in range(2):
+        task.fit(case.train_x, case.y, **fit)
+        assert float(task.optimizer.dynamic_scale) > 0
+        assert all(np.all(np.isfinite(np.array(x))) for x in task.weights)
+    half = build(case, dtype="float16")
+    half.compile("adam")
+    with pytest.raises(AlbertError, match='dtype="mixed_float16"'):
+        half.fit(case.train_x, case.y, **fit)

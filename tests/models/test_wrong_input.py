@@ -202,6 +202,9 @@ CALLS = {
     "layers are all one function": lambda: classifier(
         "EarlyExit", sizes={"num_ffn_groups": 2}
     ),
+    "needs two classes or more.*num_classes=2.*AlbertTextRegressor": lambda: classifier(
+        "Text", labels=["好评"], num_classes=1
+    ),
     "the same `num_classes`": lambda: distiller(small_classifier(2)),
     "name each of the 3 classes": lambda: setattr(
         small_classifier(labels=["a", "b", "c"]), "labels", ["a", "b"]
