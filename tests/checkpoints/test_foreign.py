@@ -209,6 +209,7 @@ def test_the_modules_around_a_model_change_no_number(tmp_path):
             assert np.array_equal(opened.read(x), tensors[x]), (name, x)
 
 
+@pytest.mark.slow
 def test_two_encoders_in_a_file(tmp_path):
     model, tensors = pretrainer(tmp_path, "huggingface")
     ones = {f"model.{x}": y for x, y in tensors.items()}

@@ -337,6 +337,7 @@ def test_a_graph_reads_the_weights_of_a_checkpoint_beside_it(tmp_path):
                 open_file(moved / "model.onnx")
 
 
+@pytest.mark.slow
 @needs_onnx
 def test_a_network_beside_other_weights_of_any_layout_does_not_answer(tmp_path):
     backbone = small_backbone(embedding_projection="after_layer_norm")
