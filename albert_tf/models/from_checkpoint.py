@@ -124,8 +124,12 @@ def from_preset(
         **kwargs: passed to `from_checkpoint` for a checkpoint.
 
     Raises:
+        TypeError: if there is no argument of that name.
         AlbertError: if the vocabulary of a preset does not have the model's size.
     """
+    of_checkpoints = {"load_task_weights", *_parameters_of(cls.from_checkpoint)}
+    others = {x: y for x, y in kwargs.items() if x not in of_checkpoints}
+    _preprocessor_arguments(cls, others)
     name, head = split_head(preset)
     preset = _local(name)
     if head is not None:
@@ -287,9 +291,13 @@ def _preprocessor_arguments(cls: Any, given: dict[str, Any]) -> list[str]:
     names: list[str] = []
     if cls.preprocessor_cls is not None:
         names = argument_names(cls.preprocessor_cls, keras_hub.models.Preprocessor)
-    others = *names, *inspect.signature(cls.from_checkpoint).parameters
+    others = *names, *_parameters_of(cls.from_checkpoint)
     check_arguments(cls, given.keys() - names, *others)
     return names
+
+
+def _parameters_of(function: Any) -> Iterable[str]:
+    return inspect.signature(function).parameters
 
 
 def _reads_pooler(

@@ -98,6 +98,8 @@ def test_a_preset_of_an_encoder_begins_a_task(tmp_path):
     backbone.save_to_preset(str(tmp_path))
     WordPieceTokenizer(TOKENS).save_to_preset(str(tmp_path))
     model = AlbertTextClassifier.from_preset(str(tmp_path), num_classes=2)
+    with pytest.raises(TypeError, match="`num_clases`. Did you mean `num_classes`"):
+        AlbertTextClassifier.from_preset(str(tmp_path), num_clases=2)
     assert model.preprocessor.sequence_length == backbone.max_sequence_length == 64
     assert_golden(model.backbone)
     model.save_to_preset(str(tmp_path / "task"))
