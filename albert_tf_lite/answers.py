@@ -8,6 +8,9 @@ import numpy as np
 from albert_tf_lite.inputs import check_integer
 from albert_tf_lite.spans import answer_arrays, answer_dicts
 
+# Vectors of a corpus whose cosines are computed together.
+ROWS_AT_A_TIME = 2**16
+
 
 class Task(NamedTuple):
     """Functions that turn the outputs of a task into its answers."""
@@ -134,9 +137,38 @@ def score_dicts(values: np.ndarray) -> list[dict[str, float]]:
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the cosine of each two vectors, rows of [pairs, width]."""
-    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    return np.sum(first * second, axis=1) / np.maximum(lengths, 1e-12)
+    """Return the cosine of each two vectors, rows of [pairs, width], as float32."""
+    return _in_range(np.sum(_unit_vectors(first) * _unit_vectors(second), axis=1))
+
+
+def all_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the cosines of rows of two arrays, float32 [first, second].
+
+    They are symmetric if both arrays are equal.
+    """
+    units = _unit_vectors(first)
+    found = np.empty((len(first), len(second)), "float32")
+    # In parts, because a large corpus as float64 takes twice its memory.
+    for start in range(0, len(second), ROWS_AT_A_TIME):
+        part = _unit_vectors(second[start : start + ROWS_AT_A_TIME])
+        found[:, start : start + len(part)] = _in_range(units @ part.T)
+    if np.array_equal(first, second):
+        found = np.maximum(found, found.T)
+    return found
+
+
+def _unit_vectors(vectors):
+    """Return vectors of length 1, those of zeros as zeros, as float64.
+
+    In float16 the squares would overflow, and in float32 cosines would exceed 1.
+    """
+    vectors = np.asarray(vectors).astype("float64")
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(lengths == 0, 1.0, lengths)
+
+
+def _in_range(cosines):
+    return np.clip(cosines, -1.0, 1.0).astype("float32")
 
 
 def order_dicts(in_order: np.ndarray) -> list[dict[str, Any]]:

@@ -26,22 +26,26 @@ class UnknownTokensWarning(UserWarning):
 
 
 class TruncatedTextsWarning(UserWarning):
-    """Texts are longer than the limit.
+    """Texts, or parts of them, are longer than the limit.
 
     Args:
         count, total: ints, the number of truncated and of all texts.
         limit: string, such as "sequence_length=128 tokens".
+        part: string, such as "question", if only that part of a text was truncated.
     """
 
-    def __init__(self, count: int, total: int, limit: str):
-        super().__init__(count, total, limit)
-        self.count, self.total, self.limit = count, total, limit
+    def __init__(self, count: int, total: int, limit: str, part: str = ""):
+        super().__init__(count, total, limit, part)
+        self.count, self.total, self.limit, self.part = count, total, limit, part
 
     def __str__(self):
-        return (
-            f"{self.count:,} of {self.total:,} texts are longer than {self.limit} and "
-            "were truncated."
-        )
+        counts = f"{self.count:,} of {self.total:,} texts"
+        if self.part:
+            return (
+                f"{counts} have a {self.part} that is longer than {self.limit} and was "
+                "truncated."
+            )
+        return f"{counts} are longer than {self.limit} and were truncated."
 
 
 # Warnings that can be sent to another process.

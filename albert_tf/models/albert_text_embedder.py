@@ -6,6 +6,7 @@ import keras
 import keras_hub
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.sentence_transformers import read_length, read_pooling
@@ -16,7 +17,8 @@ from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import as_segments, count_examples, is_pair
 from albert_tf.training import PairLoss
-from albert_tf_lite.answers import cosines, score_dicts
+from albert_tf.training.losses import first_equal_rows
+from albert_tf_lite.answers import all_cosines, cosines, score_dicts
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import (
     as_list,
@@ -33,8 +35,8 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
 
     The vectors of a pretrained checkpoint are a poor measure of meaning: train it on
     pairs of texts. `fit((first, second), scores)` ranks pairs by their scores (CoSENT);
-    `fit((first, second))` takes pairs that belong together; all other pairs of the
-    batch do not. See `albert_tf.training.PairLoss`.
+    `fit((first, second))` takes pairs that belong together; texts of other pairs of
+    the batch do not, unless they are equal. See `albert_tf.training.PairLoss`.
 
     In a folder of sentence-transformers, `from_checkpoint` also reads the pooling mode
     and the maximum number of tokens.
@@ -117,18 +119,22 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     # === Vectors (`encode_text` is KerasHub's) ===
 
     def similarity(self, query_embeddings: Any, document_embeddings: Any) -> np.ndarray:
-        """Return the cosines [queries, documents] of two sets of vectors."""
-        both = [np.asarray(x) for x in (query_embeddings, document_embeddings)]
-        if {x.dtype.kind for x in both} - set("fiu") or (
-            both[0].shape[-1:] != both[1].shape[-1:]
-        ):
-            found = [f"{x.dtype} {list(x.shape)}" for x in both]
+        """Return the cosines [queries, documents] of two sets of vectors.
+
+        They are float32, from -1 to 1, and 0 for vectors of zeros.
+        """
+        first, second = map(np.atleast_2d, (query_embeddings, document_embeddings))
+        are_numbers = all(
+            x.dtype.kind in "fiu" or x.dtype.name == "bfloat16" for x in (first, second)
+        )
+        are_rows = first.ndim == second.ndim == 2
+        if not (are_numbers and are_rows and first.shape[1] == second.shape[1]):
+            found = [f"{x.dtype} {list(x.shape)}" for x in (first, second)]
             raise AlbertError(
                 "Expected vectors of `encode_text`, of equal length. Received arrays "
                 f"{' and '.join(found)}."
             )
-        first, second = map(keras.utils.normalize, both)
-        return first @ second.T
+        return all_cosines(first, second)
 
     def search(
         self,
@@ -203,6 +209,16 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
             )
         return y.astype("float32")
 
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        if isinstance(self.loss, PairLoss) and isinstance(x, dict):
+            # Texts with the same tokens are equal, also if they were truncated.
+            numbers = ops.cast(first_equal_rows(x["token_ids"]), "float32")
+            scores = ops.cast(ops.reshape(y, (-1,)), "float32")
+            y = ops.stack([scores, numbers], axis=1)
+        return super().compute_loss(x, y, y_pred, sample_weight, training)
+
     def training_batches(
         self, x, y, sample_weight=None, *, fixed=False, **options: Any
     ) -> tf.data.Dataset:
@@ -222,6 +238,8 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
                 "learned. For pairs that belong together call fit((first, second)) "
                 "without scores."
             )
+        if not fixed and y is None:
+            _check_that_texts_differ(x)
         packed = self.preprocessor.pack_texts(_interleaved(as_segments(x))[0])
         pairs = PackedTexts(
             tokens=tf.RaggedTensor.from_row_splits(
@@ -253,6 +271,17 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
                 "all, then compare by `similarity`."
             )
         return x
+
+
+def _check_that_texts_differ(x):
+    """Raise if all pairs have the same first or the same second text."""
+    for name, texts in zip(("first", "second"), x, strict=True):
+        if len(texts) > 1 and len(set(texts)) == 1:
+            raise AlbertError(
+                f"All {len(texts)} pairs have the same {name} text, {texts[0]!r:.80}. "
+                "A text learns from other pairs with other texts. Add pairs, or pass "
+                "scores."
+            )
 
 
 def _interleaved(x, y=None):

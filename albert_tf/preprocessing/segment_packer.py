@@ -307,6 +307,15 @@ class Windows:
 
 def warn_of_truncation(is_long: Any, sequence_length: int) -> None:
     """Warn if examples are longer than `sequence_length`, bool [examples]."""
+    _warn_of_truncated(is_long, f"sequence_length={sequence_length} tokens", "")
+
+
+def warn_of_truncated_parts(is_long: Any, part: str, limit: str) -> None:
+    """Warn if a `part` of examples is longer than the limit, bool [examples]."""
+    _warn_of_truncated(is_long, limit, part)
+
+
+def _warn_of_truncated(is_long, limit, part):
     if count := int(np.count_nonzero(is_long)):
-        limit = f"sequence_length={sequence_length} tokens"
-        warn(TruncatedTextsWarning(count, len(is_long), limit), stacklevel=3)
+        warning = TruncatedTextsWarning(count, len(is_long), limit, part)
+        warn(warning, stacklevel=4)

@@ -175,7 +175,7 @@ class LabelledModel(PretrainingModel):
         guesses = {name: x.shape[-1] for name, x in self.network.output.items()}
         found |= self.text_losses(outputs, text_labels, batch["text"], guesses)
         if "pairs" in batch:
-            found |= attraction(pooled[end:])
+            found |= attraction(pooled[end:], features["token_ids"][end:])
         return found
 
     def _labelled(self, batch, hidden, pooled, is_token):

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from albert_tf.layers.common import Tensor
+from albert_tf.training.losses import EXCLUDED, first_equal_rows, share_a_text
 
 TEMPERATURE = 0.05
 
@@ -136,17 +137,25 @@ def squared_errors(
     }
 
 
-def attraction(vectors: Tensor, name: str = "pairs") -> dict[str, Tensor]:
+def attraction(
+    vectors: Tensor, token_ids: Tensor, name: str = "pairs"
+) -> dict[str, Tensor]:
     """Return the losses of finding the second text of each pair among all.
+
+    Equal texts are no negatives of each other: a pair may be drawn twice.
 
     Args:
         vectors: float tensor [2 * pairs, hidden_dim], first those of the first texts.
+        token_ids: int tensor [2 * pairs, time], the texts.
         name: string, that of the loss.
     """
     norms = ops.sqrt(ops.sum(vectors**2, axis=-1, keepdims=True))
     vectors /= norms + 1e-6
     count = ops.shape(vectors)[0] // 2
     similarities = ops.matmul(vectors[:count], ops.transpose(vectors[count:]))
+    numbers = first_equal_rows(token_ids)
+    related = share_a_text(numbers[:count], numbers[count:])
+    similarities = ops.where(related, EXCLUDED, similarities)
     both = ops.concatenate([similarities, ops.transpose(similarities)]) / TEMPERATURE
     y = ops.arange(2 * count) % count
     return weighted_losses(both, y, ops.ones_like(both[:, 0]), name, count)

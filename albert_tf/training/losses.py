@@ -5,6 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
+# As a logit: its exponential is 0, and so is the gradient of that.
+EXCLUDED = -1e9
+
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class PairLoss(keras.losses.Loss):
@@ -19,14 +22,17 @@ class PairLoss(keras.losses.Loss):
 
     Pairs without scores: in-batch negatives. Each text should be nearer to its partner
     than to the texts of all other pairs of the batch (cross-entropy of scale * cosine,
-    in both directions).
+    in both directions). Pairs that have a text in common are not compared: equal texts
+    are no negatives of each other.
 
     Args:
         scale: float. Factor of the cosines; 1 / temperature.
 
     Call arguments:
-        y_true: float tensor [2 * pairs] or [2 * pairs, 1], the score of each text's
-            pair; NaN for a pair without score.
+        y_true: float tensor [2 * pairs], [2 * pairs, 1] or [2 * pairs, 2], the score of
+            each text's pair, NaN for a pair without score; and optionally the number of
+            the text, the same for equal texts. Without numbers, texts of the same
+            vector are equal.
         y_pred: float tensor [2 * pairs, dim], embeddings: first, second, first, ...
 
     Returns:
@@ -44,15 +50,45 @@ class PairLoss(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         y_pred = ops.normalize(ops.cast(y_pred, self.dtype), axis=-1, order=2)
-        scores = ops.reshape(y_true, (-1,))[::2]
+        if len(y_true.shape) == 1:
+            y_true = y_true[:, None]
+        has_numbers = y_true.shape[1] == 2
+        numbers = y_true[:, 1] if has_numbers else first_equal_rows(y_pred)
+        scores = y_true[::2, 0]
         cosines = self.scale * ops.matmul(y_pred[::2], ops.transpose(y_pred[1::2]))
         scored = ops.logical_not(ops.isnan(scores))
         own = ops.diagonal(cosines)
         ranked = _cosent(ops.where(scored, scores, 0.0), own, scored)
-        return ranked + _in_batch_negatives(cosines, own, ops.logical_not(scored))
+        related = share_a_text(numbers[::2], numbers[1::2])
+        compared = ops.where(related, EXCLUDED, cosines)
+        return ranked + _in_batch_negatives(compared, own, ops.logical_not(scored))
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "scale": self.scale}
+
+
+def first_equal_rows(rows: Any) -> Any:
+    """Return the index of the first row that equals each of [rows, width], int32."""
+    are_equal = ops.all(rows[:, None] == rows[None, :], axis=-1)
+    return ops.cast(ops.argmax(are_equal, axis=1), "int32")
+
+
+def share_a_text(first: Any, second: Any) -> Any:
+    """Return which pairs of texts have a text in common with which others.
+
+    Args:
+        first, second: tensors [pairs], numbers of texts, the same for equal texts.
+
+    Returns:
+        A bool tensor [pairs, pairs], true where the second text of the column's pair is
+        no negative for the first text of the row's. It is false on the diagonal.
+    """
+    has_same_first = first[:, None] == first[None, :]
+    has_same_second = second[:, None] == second[None, :]
+    is_text_itself = first[:, None] == second[None, :]
+    place = ops.arange(ops.shape(first)[0])
+    is_other_pair = place[:, None] != place[None, :]
+    return (has_same_first | has_same_second | is_text_itself) & is_other_pair
 
 
 def _cosent(scores, cosines, scored):
@@ -61,8 +97,8 @@ def _cosent(scores, cosines, scored):
     both = ops.logical_and(scored[:, None], scored[None, :])
     compared = ops.logical_and(higher, both)
     differences = cosines[None, :] - cosines[:, None]
-    # exp(-1e9) is 0, and so is its gradient. The padding is the 1 of the logarithm.
-    differences = ops.where(compared, differences, -1e9)
+    # The padding is the 1 of the logarithm.
+    differences = ops.where(compared, differences, EXCLUDED)
     terms = ops.pad(ops.reshape(differences, (-1,)), [[1, 0]])
     return ops.logsumexp(terms)
 

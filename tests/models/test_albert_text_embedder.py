@@ -2,8 +2,10 @@
 
 import json
 
+import ml_dtypes
 import numpy as np
 import pytest
+import tensorflow as tf
 from checkpoint_files import assert_same_weights
 from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
 
@@ -11,6 +13,7 @@ from albert_tf.checkpoints import save_checkpoint
 from albert_tf.models import AlbertTextEmbedder
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.training import PairLoss
+from albert_tf_lite.answers import cosines
 from albert_tf_lite.errors import AlbertError
 
 
@@ -94,6 +97,63 @@ def test_the_loss_of_scored_and_unscored_pairs(scores):
         expected += in_batch(cosines, unscored)
     given = PairLoss(scale)(np.repeat(scores, 2), vectors)
     assert float(given) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_equal_texts_are_no_negatives():
+    # Question i has the answer i % 3: with right vectors nothing is left to learn.
+    angles = 2 * np.pi * np.arange(3) / 3
+    right = np.stack([np.cos(angles), np.sin(angles)], axis=1)[[0, 1, 2] * 2]
+    pairs = np.repeat(right, 2, axis=0)
+    scores = np.full(12, np.nan)
+    assert float(PairLoss()(scores, pairs)) < 1e-6
+    # Equal first texts (0 and 1), and a text that is first here and second there (4).
+    numbers = np.array([0, 1, 0, 2, 3, 4, 4, 5])
+    vectors = np.random.default_rng(0).normal(size=(8, 5))[numbers]
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    logits = 20 * unit[::2] @ unit[1::2].T
+    # Only the first text of pair 3 is the second of pair 2.
+    logits[[0, 1, 3], [1, 0, 2]] = -np.inf
+    expected = in_batch(logits, range(4))
+    noisy = vectors + np.random.default_rng(1).normal(size=vectors.shape) / 1e6
+    targets = np.stack([np.full(8, np.nan), numbers], axis=1)
+    assert float(PairLoss()(targets, noisy)) == pytest.approx(expected, rel=1e-4)
+    assert float(PairLoss()(targets[:, 0], noisy)) > expected + 0.1
+
+
+def test_fit_compares_no_texts_that_are_equal_after_truncation():
+    short = embedder(sequence_length=6)
+    first = ["天地人大", "好坏很不太差", "好坏很不了的"]
+    x = (first, ["上下", "左右", "前后"])
+    unit = short.predict([text for pair in zip(*x, strict=True) for text in pair])
+    logits = 20 * unit[::2] @ unit[1::2].T
+    logits[[1, 2], [2, 1]] = -np.inf
+    expected = in_batch(logits, [0, 1, 2])
+    dataset = tf.data.Dataset.from_tensor_slices(x).batch(3)
+    for data in (x, dataset.map(lambda *x: (x,))):
+        assert short.evaluate(data, verbose=0) == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(AlbertError, match="All 2 pairs have the same second text"):
+        short.fit((["一", "二"], ["三", "三"]))
+
+
+def test_similarities_are_cosines(model):
+    """From -1 to 1, symmetric, 0 for zeros, of any type of float."""
+    texts = [f"{text}{number}" for number in "abcde" for text in TEXTS] * 3
+    vectors = model.encode_text(texts, verbose=0)
+    found = model.similarity(vectors, vectors)
+    assert found.dtype == "float32" and np.array_equal(found, found.T)
+    assert (found.diagonal() == 1).all() and abs(found).max() <= 1
+    for kind, tolerance in (("float16", 1e-3), (ml_dtypes.bfloat16, 1e-2)):
+        # Squares of these overflow float16.
+        given = model.similarity(300 * vectors.astype(kind), -vectors)
+        np.testing.assert_allclose(given, -found, atol=tolerance)
+    assert not model.similarity(np.zeros((2, 3)), np.ones((1, 3))).any()
+    assert model.similarity(np.full((1, 3), 1e-9), np.ones((1, 3))) == 1
+    # Those of pairs, as pipelines, `evaluate` and exported files have them.
+    pairs = cosines(vectors[1:], vectors[:-1])
+    np.testing.assert_allclose(pairs, found.diagonal(1), rtol=1e-6)
+    assert cosines(vectors, vectors).tolist() == [1.0] * len(texts)
+    with pytest.raises(AlbertError, match="of equal length"):
+        model.similarity(vectors, vectors[:, 1:])
 
 
 # === Folders of sentence-transformers ===

@@ -26,6 +26,7 @@ from albert_tf.pretraining import (
 from albert_tf.pretraining.labelled import LabelledModel, write_heads
 from albert_tf.pretraining.labelled_records import LabelledBatches
 from albert_tf.pretraining.network import backbone_of, build_network, features_of
+from albert_tf.pretraining.step import attraction
 from albert_tf.training.optimizers import scheduled_optimizer
 
 CHARACTERS = [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
@@ -282,6 +283,19 @@ def test_losses_are_those_of_numpy(folder, rows):
     rates = {"spans": 0.5, "scores": 0.3, "sop_logits": 0.3, "pairs": 0.3}
     total = sum(rates.get(name, 1.0) * loss for name, loss in expected.items())
     assert float(model.compute_loss(y_pred=found)) == pytest.approx(total, rel=1e-4)
+
+
+def test_a_pair_that_is_drawn_twice_is_no_negative_of_itself():
+    draw = np.random.default_rng(0)
+    texts = np.array([[1], [2], [1], [3], [4], [3]])
+    vectors = draw.normal(size=(5, 4))[texts[:, 0]]
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    logits = unit[:3] @ unit[3:].T / 0.05
+    logits[[0, 2], [2, 0]] = -np.inf
+    sums = np.log(np.exp(logits).sum(0)) + np.log(np.exp(logits).sum(1))
+    expected = np.mean(sums - 2 * np.diag(logits)) / 2 / np.log(3)
+    found = attraction(vectors.astype("float32"), texts)
+    assert float(found["pairs_loss"]) == pytest.approx(expected, rel=1e-4)
 
 
 def write_losses(folder, output):
