@@ -154,17 +154,18 @@ def _inspect_texts(opened, file, columns):
         task = task_named(model.name_of_task)
         fields = task.fields(model)
     sizes, tokens, unknown = [], 0, collections.Counter()
+    question_lengths = []
     for x, _ in file_blocks(task, file, columns, fields)():
-        # [CLS] and [SEP], and another [SEP] after each further part.
-        size = np.full(len(as_columns(x)[0]), 2)
-        for i, part in enumerate(as_columns(x)):
-            # Choices are lists.
-            texts = [y if isinstance(y, str) else "\t".join(y) for y in part]
-            lengths, lacking = _count_tokens(texts, tokenizer)
-            size += lengths + (lengths > 0) * (i > 0)
-            tokens += int(lengths.sum())
+        parts = []
+        for part in as_columns(x):
+            lengths, count, lacking = _count_tokens(part, tokenizer)
+            parts.append(lengths)
+            tokens += count
             unknown += lacking
-        sizes.append(size)
+        first, second = parts[0], np.sum(parts[1:], axis=0, dtype=int)
+        # [CLS] and [SEP], and another [SEP] after a second part.
+        sizes.append(2 + first + second + (second > 0))
+        question_lengths.append(first)
     if not sizes:
         raise AlbertError(f"{file} has no texts.")
     lengths, many = np.concatenate(sizes), are_many(unknown.total(), tokens)
@@ -180,20 +181,37 @@ def _inspect_texts(opened, file, columns):
         "sequence_length": longest,
         "longer": int((lengths > longest).sum()),
         "reads_windows": getattr(model, "reads_windows", False),
+        **_long_questions(preprocessor, np.concatenate(question_lengths)),
     }
 
 
-def _count_tokens(texts, tokenizer):
-    """Return the number of tokens of each text, and what is unknown."""
+def _long_questions(preprocessor, lengths):
+    """Return the limit of questions and how many are longer; {} for other tasks."""
+    if not hasattr(preprocessor, "question_limit"):
+        return {}
+    limit, _ = preprocessor.question_limit
+    return {"question_length": limit, "longer_questions": int((lengths > limit).sum())}
+
+
+def _count_tokens(part, tokenizer):
+    """Return the tokens of each text, of all texts, and what is unknown.
+
+    Choices are lists: an example is as long as its longest one.
+    """
     from albert_tf.preprocessing.texts import tokenize_with_offsets
 
+    examples = [[text] if isinstance(text, str) else text for text in part]
+    texts = [text for example in examples for text in example]
     ids, starts, ends = tokenize_with_offsets(tokenizer, texts)
     places = np.flatnonzero(ids.values.numpy() == tokenizer.unk_token_id)
     rows, starts, ends = (
         x.numpy()[places] for x in (ids.value_rowids(), starts.values, ends.values)
     )
     unknown = (texts[i][a:b] for i, a, b in zip(rows, starts, ends, strict=True))
-    return ids.row_lengths().numpy(), collections.Counter(unknown)
+    lengths = ids.row_lengths().numpy()
+    ends = np.cumsum([len(example) for example in examples])
+    longest = [int(x.max(initial=0)) for x in np.split(lengths, ends[:-1])]
+    return np.array(longest), int(lengths.sum()), collections.Counter(unknown)
 
 
 def _text_rows(counts):
@@ -202,6 +220,12 @@ def _text_rows(counts):
     names = ", ".join(f"{x} {n:,}" for x, n in counts["commonest_unknown"].items())
     share = counts["unknown"] / max(counts["tokens"], 1)
     verb = "read in windows" if counts["reads_windows"] else "truncated"
+    questions = None
+    if long_questions := counts.get("longer_questions"):
+        questions = (
+            f"{long_questions:,} ({long_questions / count:.1%}), longer than "
+            f"{counts['question_length']} tokens"
+        )
     return {
         "texts": f"{count:,}, {counts['tokens']:,} tokens",
         "unknown": f"{share:.2%} of the tokens{': ' * bool(names)}{names}",
@@ -210,6 +234,7 @@ def _text_rows(counts):
         f"{counts['length_of_95_percent']}, longest {counts['longest']:,}",
         verb: f"{counts['longer']:,} ({counts['longer'] / count:.1%}), longer than "
         f"{length} tokens",
+        "truncated questions": questions,
     }
 
 

@@ -2,13 +2,13 @@
 
 import functools
 import importlib.util
-import math
 import pathlib
 import types
 from typing import Annotated, Any, Literal
 
 import typer
 
+from albert_tf.step_counts import LONGEST_INTERVAL, interval_of
 from albert_tf_cli import common, options
 from albert_tf_cli.new_models import new_network, new_pretrainer
 from albert_tf_cli.options import (
@@ -24,8 +24,8 @@ from albert_tf_cli.pretraining_data import MarkedLabels, Ngram, Order
 from albert_tf_lite.errors import AlbertError
 
 _HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
-# The default number of steps between evaluations, and of steps per call on a GPU.
-INTERVAL, MOST_STEPS_PER_CALL = 1000, 32
+# The default number of steps per call on a GPU.
+MOST_STEPS_PER_CALL = 32
 Optimizer = Literal["lamb", "adamw"]
 
 
@@ -89,8 +89,8 @@ def pretrain(
     interval: Annotated[
         int | None,
         training_option(
-            "Steps between evaluations on --dev. Default: 1,000, or a twentieth of "
-            "--minutes.",
+            "Steps between evaluations on --dev. Default: the largest number from 100 "
+            "to 1,000 that divides --steps, or all steps; a twentieth of --minutes.",
             min=1,
         ),
     ] = None,
@@ -174,6 +174,9 @@ def _check(args):
         )
     if args.steps is not None and args.minutes is not None:
         raise AlbertError("Give --steps or --minutes, not both.")
+    if args.steps is not None:
+        # Before anything is loaded.
+        interval_of(args.steps, args.interval, args.steps_per_call or 1)
     if args.checkpoint is not None:
         common.check_checkpoint(args.checkpoint)
     if not _HAS_TENSORFLOW and not (args.checkpoint or ".npz").endswith(".npz"):
@@ -226,8 +229,10 @@ def _start_backend(args):
         keras.distribution.set_distribution(distribution)
     if args.steps_per_call is None:
         has_gpu = backend == "jax" and devices[0].startswith(("gpu", "cuda"))
-        # A divisor of the steps and the interval.
-        unit = math.gcd(args.interval or INTERVAL, args.steps or INTERVAL)
+        # A divisor of the interval.
+        unit = args.interval or LONGEST_INTERVAL
+        if args.steps is not None:
+            unit = interval_of(args.steps, args.interval, 1)
         counts = range(MOST_STEPS_PER_CALL if has_gpu else 1, 0, -1)
         args.steps_per_call = next(x for x in counts if unit % x == 0)
     # All hosts start from the same weights.
@@ -312,7 +317,14 @@ def _write(context, args, model, saving, parts, done):
     write_json(folder / "history.json", {**done, "settings": settings})
     metrics = ["loss", "mlm_logits_accuracy", "sop_logits_accuracy"]
     metrics += ["classes_accuracy", "tags_accuracy", "spans_accuracy", "pairs_accuracy"]
-    plot_history(history, metrics, folder / "loss.png", done["interval"], "step")
+    plot_history(
+        history,
+        metrics,
+        folder / "loss.png",
+        interval=done["interval"],
+        xlabel="step",
+        start=done["start"],
+    )
     if saving is None:
         from albert_tf.pretraining.network import write_weights
 

@@ -81,6 +81,14 @@ def pretrain_data(
     user_dictionary: Annotated[
         str | None, data_option("Your dictionary, in jieba's format.")
     ] = None,
+    document_per_line: Annotated[
+        bool,
+        data_option(
+            "Read each line of a text file as a document, instead of the lines up to "
+            "an empty one.",
+            "--document-per-line",
+        ),
+    ] = False,
     text_field: Annotated[
         str, data_option("Field of the JSON lines with the text.")
     ] = "text",
@@ -167,6 +175,11 @@ def _from_text(args, context):
     from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
     words: Any = zh.Whitespace()
+    is_used = args.whole_word and args.segmenter == "jieba"
+    if args.user_dictionary is not None and not is_used:
+        raise AlbertError(
+            "--user-dictionary is for --segmenter jieba and --whole-word. Leave it out."
+        )
     if args.segmenter == "jieba":
         words = zh.Jieba(user_dictionary=args.user_dictionary)
     settings = PretrainingData(
@@ -180,6 +193,7 @@ def _from_text(args, context):
         keep_unpaired=args.keep_unpaired,
         text_field=args.text_field,
         encoding=args.encoding,
+        document_per_line=args.document_per_line,
         seed=args.seed,
     )
     return functools.partial(

@@ -90,6 +90,26 @@ def _digest(x, records):
     return hashlib.sha256(values.encode()).digest()
 
 
+class _Truncated:
+    """The counts of truncated texts in the warnings of several blocks."""
+
+    def __init__(self):
+        self._counts = collections.Counter[tuple[str, str]]()
+        self._texts_per_answer: dict[tuple[str, str], int] = {}
+
+    def add(self, warning: TruncatedTextsWarning, answers: int) -> None:
+        kind = (warning.limit, warning.part)
+        self._counts[kind] += warning.count
+        # A zero-shot classifier reads a text once per class.
+        self._texts_per_answer[kind] = warning.total // answers
+
+    def warnings(self, answers: int) -> Iterator[TruncatedTextsWarning]:
+        """Yield a warning per limit, for the number of all answers."""
+        for kind, count in self._counts.items():
+            total = answers * self._texts_per_answer[kind]
+            yield TruncatedTextsWarning(count, total, *kind)
+
+
 def answer_blocks(
     function: Callable[[Any], list],
     blocks: Callable[[], Iterator[tuple[Any, Any]]],
@@ -104,7 +124,7 @@ def answer_blocks(
     unfinished = itertools.islice(blocks(), finished, None)
     jobs = ((x, (x,)) for x, _ in unfinished)
     run = run_jobs(functools.partial(with_warnings, function), jobs, engine, workers)
-    issued, truncated, total = set[str](), collections.Counter[str](), 0
+    issued, truncated, total = set[str](), _Truncated(), 0
     # Stop the workers at an error, not when the garbage is collected.
     with contextlib.closing(run):
         try:
@@ -112,13 +132,12 @@ def answer_blocks(
                 total += len(answers)
                 for message in messages:
                     if isinstance(message, TruncatedTextsWarning):
-                        truncated[message.limit] += message.count
+                        truncated.add(message, len(answers))
                     else:
                         issue_once(message, issued)
                 yield x, answers
         finally:
-            for limit, count in truncated.items():
-                warning = TruncatedTextsWarning(count, total, limit)
+            for warning in truncated.warnings(total):
                 warnings.warn(warning, stacklevel=2)
 
 

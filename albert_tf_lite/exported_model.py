@@ -16,7 +16,15 @@ from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts, check_integer
-from albert_tf_lite.packing import SHARED, batches_of, pack, pad, windows_of
+from albert_tf_lite.packing import (
+    QUESTION_SPECIAL,
+    SHARED,
+    batches_of,
+    pack,
+    pad,
+    question_limit,
+    windows_of,
+)
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.unknown import TruncatedTextsWarning, warn, warn_of_unknown
@@ -260,10 +268,11 @@ class ExportedModel:
             )
         return segments if isinstance(texts, tuple) else segments[0]
 
-    def _run(self, examples, batch_size, segments):
+    def _run(self, examples, batch_size, segments, texts=None):
         """Return the output for each tokenized example, in input order.
 
         Warn if texts, those of `segments`, are truncated or many tokens unknown.
+        `texts` are the indices of the examples' texts, if a text has several.
         """
         tokenizer, length = self.tokenizer, self.sequence_length
         parts = list(itertools.chain.from_iterable(examples))
@@ -275,9 +284,14 @@ class ExportedModel:
         )
         special = tokenizer.cls_token_id, tokenizer.sep_token_id
         rows = [pack(example, *special, length) for example in examples]
-        if truncated := sum(was_cut for _, _, was_cut in rows):
+        texts = range(len(rows)) if texts is None else texts
+        truncated = {
+            text for text, (_, _, was_cut) in zip(texts, rows, strict=True) if was_cut
+        }
+        if truncated:
             limit = f"the {length} tokens that the file takes"
-            warn(TruncatedTextsWarning(truncated, len(rows), limit), stacklevel=4)
+            total = len(segments[0])
+            warn(TruncatedTextsWarning(len(truncated), total, limit), stacklevel=4)
         outputs = [None] * len(rows)
         size = 32 if batch_size is None else check_integer("batch_size", batch_size)
         for batch in batches_of([len(ids) for ids, _, _ in rows], size):
@@ -310,12 +324,14 @@ class ExportedModel:
 
     def _question_windows(self, segments, batch_size):
         """Return the windows of each context, and the characters of its tokens."""
-        # [CLS] and two [SEP].
-        room = self.sequence_length - 3
-        most = min(self.settings["max_question_length"], room // 2)
-        examples, cut = [], []
+        room = self.sequence_length - QUESTION_SPECIAL
+        limits = self.sequence_length, self.settings["max_question_length"]
+        most, limit = question_limit(*limits)
+        examples, cut, truncated = [], [], 0
         for question, context in zip(*segments, strict=True):
-            first = self.tokenizer.tokenize(question)[:most]
+            first = self.tokenizer.tokenize(question)
+            truncated += len(first) > most
+            first = first[:most]
             ids, *characters = self.tokenizer.tokenize_with_offsets(context)
             size = room - len(first)
             stride = size - min(size // 2, SHARED)
@@ -324,6 +340,9 @@ class ExportedModel:
             windows = windows_of(len(ids), size, stride)
             examples += [(first, ids[start:end]) for start, end, _, _ in windows]
             cut.append((context, windows, len(first) + 2, characters))
+        if truncated:
+            counts = truncated, len(segments[0])
+            warn(TruncatedTextsWarning(*counts, limit, "question"), stacklevel=4)
         outputs = iter(self._run(examples, batch_size, segments))
         found = []
         for context, windows, first, characters in cut:
@@ -342,8 +361,9 @@ class ExportedModel:
             for context, question, row in zip(*segments, strict=True)
             for choice in row
         ]
-        outputs = iter(self._run(examples, batch_size, segments))
         choices = segments[-1]
+        texts = [number for number, row in enumerate(choices) for _ in row]
+        outputs = iter(self._run(examples, batch_size, segments, texts))
         logits = np.full((len(choices), max(map(len, choices), default=0)), -np.inf)
         for row, given in zip(logits, choices, strict=True):
             row[: len(given)] = [next(outputs)[0] for _ in given]

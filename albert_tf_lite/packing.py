@@ -8,6 +8,8 @@ import numpy as np
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 # Tokens that neighbouring windows share by default: a whole answer should be in one.
 SHARED = 128
+# [CLS] and two [SEP], beside a question and its context.
+QUESTION_SPECIAL = 3
 
 
 def pack(
@@ -27,6 +29,17 @@ def pack(
     second += [sep_id] * bool(second)
     ids = [cls_id, *first, sep_id, *second]
     return ids, [0] * (len(first) + 2) + [1] * len(second), length > room
+
+
+def question_limit(sequence_length: int, max_question_length: int) -> tuple[int, str]:
+    """Return the maximum number of tokens of a question, and its name for messages.
+
+    At least half of a window is for the context.
+    """
+    half = (sequence_length - QUESTION_SPECIAL) // 2
+    if max_question_length <= half:
+        return max_question_length, f"max_question_length={max_question_length} tokens"
+    return half, f"half of sequence_length={sequence_length}, {half} tokens,"
 
 
 def pad(

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,7 +33,9 @@ class Jieba:
 
     Raises:
         FileNotFoundError: if the user dictionary does not exist.
-        AlbertError: if the user dictionary has another encoding or contains tabs.
+        AlbertError: if the user dictionary has another encoding or no words, or a line
+            is not in jieba's format, such as a row of a CSV file, whose word would
+            never be found.
 
     Example:
 
@@ -49,6 +52,7 @@ class Jieba:
         self.user_words = None
         if user_dictionary is not None:
             self.user_words = _read_dictionary(user_dictionary)
+            _warn_of_unused_words(self.user_words)
         is_installed = importlib.util.find_spec("rjieba") is not None
         self.fast = is_installed and self.user_words is None
 
@@ -86,20 +90,76 @@ def _jieba(user_words: str) -> jieba.Tokenizer:
     return tokenizer
 
 
+# === The user dictionary ===
+
+# A line as jieba reads it: the word is what precedes the frequency and the tag.
+_LINE = re.compile("(?P<word>.+?)(?P<frequency> [0-9]+)?(?P<tag> [a-z]+)?")
+# A word with one of these is several columns, or a row of another format.
+_NO_WORD = re.compile(r"[\s,;，；\"|]")
+_SEPARATORS = re.compile(r"[\s,;，；\"|]+")
+_IDEOGRAPH = re.compile("[\u3400-\u9fff\U00020000-\U0003ffff]")
+_EXAMPLE = "云原生数据库 10 n"
+# Words whose use is checked, and those that a warning names.
+_CHECKED, _NAMED = 10_000, 5
+
+
 def _read_dictionary(dictionary: str | os.PathLike | Iterable[str]) -> str:
     name = "The user dictionary"
     if isinstance(dictionary, str | os.PathLike):
         name = f"{name} {dictionary}"
         dictionary = stream_lines(dictionary)
-    lines = list(dictionary)
+    # Excel saves a byte order mark, which the reader of files removes.
+    lines = [line.strip().removeprefix("\ufeff") for line in dictionary]
     for number, line in enumerate(lines, start=1):
-        # jieba would take the whole line as the word.
-        if "\t" in line.strip():
+        found = _LINE.fullmatch(line)
+        if found and _NO_WORD.search(found["word"]):
             raise AlbertError(
-                f"{name} has a tab in line {number}: {line.strip()!r}. Expected "
-                "'word [frequency] [tag]', separated by one space each."
+                f"{name} has the line {number} {line!r}, which is not in jieba's "
+                f"format: its word would be {found['word']!r}, which no text contains "
+                "as one word. Expected 'word [frequency] [tag]', separated by one "
+                f"space each, such as {_in_format(line)!r}. Delete a header."
             )
+    if not any(lines):
+        raise AlbertError(
+            f"{name} has no words. Expected lines 'word [frequency] [tag]', such as "
+            f"{_EXAMPLE!r}."
+        )
     return "\n".join(lines)
+
+
+def _in_format(line: str) -> str:
+    """Return a row of another format as jieba expects it, or an example."""
+    parts = [part for part in _SEPARATORS.split(line) if part]
+    words = [part for part in parts if _IDEOGRAPH.search(part)]
+    if len(words) != 1:
+        return _EXAMPLE
+    frequencies = [part for part in parts if re.fullmatch("[0-9]+", part)]
+    tags = [part for part in parts if re.fullmatch("[a-z]+", part)]
+    return " ".join([words[0], *frequencies[:1], *tags[:1]])
+
+
+def _warn_of_unused_words(user_words: str) -> None:
+    """Warn if jieba does not even find words of a dictionary that stand alone.
+
+    Raise if it finds none.
+    """
+    found = (_LINE.fullmatch(line) for line in user_words.split("\n"))
+    # The frequency 0 removes a word.
+    words = [x["word"] for x in found if x and int(x["frequency"] or 1)]
+    words = words[:: -(-len(words) // _CHECKED) or 1]
+    tokenizer = _jieba(user_words)
+    unused = [word for word in words if tokenizer.lcut(word) != [word]]
+    if not unused:
+        return
+    message = (
+        f"jieba does not find {len(unused):,} of {len(words):,} words of the user "
+        f"dictionary, such as {', '.join(unused[:_NAMED])}: their frequency is too "
+        "low, or jieba separates words at one of their characters. Leave the "
+        "frequency out, so that jieba chooses one that suffices."
+    )
+    if len(unused) == len(words):
+        raise AlbertError(message)
+    warnings.warn(message, stacklevel=3)
 
 
 class Whitespace:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.preprocessing.segment_packer import warn_of_truncation
 from albert_tf.preprocessing.texts import tokenize_with_offsets
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import check_integer, class_positions
@@ -139,7 +140,10 @@ class IntegratedGradients:
         """Return the packed features, and for each text positions and offsets."""
         preprocessor = self.classifier.preprocessor
         found = [tokenize_with_offsets(preprocessor.tokenizer, [x]) for x in texts]
-        packed, (first,) = preprocessor.packer.pack([ids for ids, _, _ in found])
+        packer, segments = preprocessor.packer, [ids for ids, _, _ in found]
+        is_long = packer.full_lengths(segments) > packer.sequence_length
+        warn_of_truncation(is_long, packer.limit)
+        packed, (first,) = packer.pack(segments)
         first, total = int(first), int(packed.row_lengths()[0])
         # [CLS] first [SEP] second [SEP]; a second text without tokens is left out.
         bounds = ((1, first - 1), (first, max(total - 1, first)))

@@ -134,6 +134,11 @@ class SegmentPacker:
         first, *second = (segment.row_lengths() for segment in segments)
         return first + 2 + sum(length + tf.minimum(length, 1) for length in second)
 
+    @property
+    def limit(self) -> str:
+        """The maximum length of an example, for messages."""
+        return f"sequence_length={self.sequence_length} tokens"
+
     def padded_lengths(self, lengths: Any) -> np.ndarray:
         """Return the padded lengths of batches by their longest examples."""
         if self.padding == "max_length":
@@ -305,17 +310,10 @@ class Windows:
         return tf.gather(flat, positions.values)
 
 
-def warn_of_truncation(is_long: Any, sequence_length: int) -> None:
-    """Warn if examples are longer than `sequence_length`, bool [examples]."""
-    _warn_of_truncated(is_long, f"sequence_length={sequence_length} tokens", "")
+def warn_of_truncation(is_long: Any, limit: str, part: str = "") -> None:
+    """Warn if examples are longer than a limit, bool [examples].
 
-
-def warn_of_truncated_parts(is_long: Any, part: str, limit: str) -> None:
-    """Warn if a `part` of examples is longer than the limit, bool [examples]."""
-    _warn_of_truncated(is_long, limit, part)
-
-
-def _warn_of_truncated(is_long, limit, part):
+    `limit` and `part`, such as "question", are those of `TruncatedTextsWarning`.
+    """
     if count := int(np.count_nonzero(is_long)):
-        warning = TruncatedTextsWarning(count, len(is_long), limit, part)
-        warn(warning, stacklevel=4)
+        warn(TruncatedTextsWarning(count, len(is_long), limit, part), stacklevel=3)

@@ -77,7 +77,7 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
 
     def pack_rows(self, x: Any) -> PackedTexts:
         tokens, first_lengths, is_long = self._pack(x)
-        warn_of_truncation(tf.reduce_any(is_long, axis=1), self.sequence_length)
+        warn_of_truncation(tf.reduce_any(is_long, axis=1), self.packer.limit)
         return PackedTexts(tokens=tokens, first_lengths=first_lengths)
 
     def _pack(self, x):
@@ -158,11 +158,19 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         rows = sentences_of(x)
         flat = as_string_tensor([text for row in rows for text in row])
         lengths = tf.constant([len(row) for row in rows], tf.int64)
-        return self.cut(tf.RaggedTensor.from_row_lengths(flat, lengths))
+        sentences = tf.RaggedTensor.from_row_lengths(flat, lengths)
+        tokens = self.tokenizer(sentences.values)
+        is_long = self.packer.full_lengths([tokens]) > self.sequence_length
+        has_long = tf.reduce_any(sentences.with_values(is_long), axis=1)
+        warn_of_truncation(has_long, self.packer.limit, "sentence")
+        return self._cut(sentences, tokens)
 
     def cut(self, sentences: tf.RaggedTensor) -> Articles:
         """Cut strings [articles, (sentences)] into windows; also works in a graph."""
-        tokens, _ = self.packer.pack([self.tokenizer(sentences.values)])
+        return self._cut(sentences, self.tokenizer(sentences.values))
+
+    def _cut(self, sentences, tokens):
+        tokens, _ = self.packer.pack([tokens])
         lengths, article = tokens.row_lengths(), sentences.value_rowids()
         window = _windows(lengths, article, tf.constant(self.sequence_length, tf.int64))
         sizes = tf.math.segment_sum(lengths, window)

@@ -26,7 +26,7 @@ from albert_tf.preprocessing.texts import (
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts, check_integer
-from albert_tf_lite.packing import SHARED
+from albert_tf_lite.packing import QUESTION_SPECIAL, SHARED, question_limit
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -144,7 +144,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         segments = as_segments(x)
         pack = self._pack_function(len(segments))
         tokens, first_lengths, is_long = in_threads(pack, *segments)
-        warn_of_truncation(is_long, self.sequence_length)
+        warn_of_truncation(is_long, self.packer.limit)
         return PackedTexts(tokens=tokens, first_lengths=first_lengths)
 
     def _pack_function(self, num_segments):
@@ -311,20 +311,44 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             "max_question_length", max_question_length
         )
 
+    def pack_texts(self, x: Any) -> WindowedTexts:
+        """Tokenize and pack lists of questions and contexts.
+
+        Warn if questions are truncated, or many tokens unknown.
+        """
+        packed, lengths = self._windows(x)
+        limit, reason = self.question_limit
+        warn_of_truncation(lengths > limit, reason, "question")
+        warn_of_unknown(packed.tokens.flat_values, x, self.tokenizer)
+        return packed
+
     def pack_rows(self, x: Any) -> WindowedTexts:
-        """Tokenize questions and contexts, and cut the contexts into windows."""
+        """Tokenize questions and contexts, and cut the contexts into windows.
+
+        It also works in a graph, and does not warn.
+        """
+        packed, _ = self._windows(x)
+        return packed
+
+    @property
+    def question_limit(self) -> tuple[int, str]:
+        """The maximum number of tokens of a question, and its name for messages."""
+        return question_limit(self.sequence_length, self.max_question_length)
+
+    def _windows(self, x):
+        """Return the windows, and the number of tokens of each whole question."""
         check_parts(x, "questions", "contexts")
         questions, contexts = as_segments(x)
         tokens = tokenize_with_offsets(self.tokenizer, contexts)
-        # [CLS] and two [SEP].
-        room = self.sequence_length - 3
         questions = self.tokenizer(questions)
-        questions = questions[:, : min(self.max_question_length, room // 2)]
-        size = room - questions.row_lengths()
+        whole_lengths = questions.row_lengths()
+        questions = questions[:, : self.question_limit[0]]
+        size = self.sequence_length - QUESTION_SPECIAL - questions.row_lengths()
         stride = size - tf.minimum(size // 2, SHARED)
         if self.stride is not None:
             stride = tf.minimum(size, self.stride)
-        return WindowedTexts.of(self.packer, *tokens, size, stride, questions)
+        packed = WindowedTexts.of(self.packer, *tokens, size, stride, questions)
+        return packed, whole_lengths
 
     def pack(self, x):
         contexts = self.pack_rows(x)

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import functools
 import glob
 import io
 import itertools
@@ -11,6 +12,7 @@ import pathlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from albert_tf.data.reading import (
     COMPRESSED_ENDINGS,
@@ -43,13 +45,30 @@ _ERRORS = "surrogateescape"
 _UNDECODED = re.compile("[\0\udc80-\udcff]")
 
 
+# Characters of a line that are read at a time.
+PIECE = 2**16
+# Where a long line is divided, by preference.
+_ENDS = (("。", "！", "？", "!", "?", "…", ". "), ("；", ";", "，", ",", "、", " "))
+_CLOSERS = re.compile("[”’」』）】》\"')\\]]*")
+
+
+class _Piece(NamedTuple):
+    """A line with its end, or a part of a long one."""
+
+    text: str
+    begins: bool  # The line begins with it.
+    ends: bool  # The line ends with it.
+
+
 class Corpus:
     """Text files read as blocks of documents.
 
     A line is a sentence or a paragraph. An empty line, the end of a file or a tag
-    <doc> of WikiExtractor ends a document. Each line of a file of JSON is an object:
-    one document, the string in its `text_field`. Files may be compressed by gzip or
-    zstd. The first megabyte of each determines its encoding, if none is given.
+    <doc> of WikiExtractor ends a document, with `document_per_line` each line without
+    such tags. Each line of a file of JSON is an object: one document, the string in its
+    `text_field`. Files may be compressed by gzip or zstd. The first megabyte of each
+    determines its encoding, if none is given. A line of more than 65,536 characters is
+    read in pieces, which end with a sentence and count as lines.
 
     Lines that cannot be decoded are skipped and counted in `counts`; the document
     continues after them. A block ends with the document that reaches `block_bytes`; a
@@ -63,7 +82,9 @@ class Corpus:
         text_field: str = "text",
         excluded: Iterable[pathlib.Path] = (),
         encoding: str | None = None,
+        document_per_line: bool = False,
     ):
+        self.document_per_line = document_per_line
         self.files = _find_files(files, {path.resolve() for path in excluded})
         self.block_bytes = block_bytes
         self.text_field = text_field
@@ -80,6 +101,8 @@ class Corpus:
         self._damaged: list[str] = []
         # The files with skipped lines, by kind.
         self._skipped_in: dict[str, list[pathlib.Path]] = collections.defaultdict(list)
+        # The files without an end of a document, and the number of their lines.
+        self._undivided: list[tuple[pathlib.Path, int]] = []
         block_bytes = document_bytes = position = 0
         documents: list[list[str]] = []
         document: list[str] = []
@@ -107,14 +130,29 @@ class Corpus:
 
     @property
     def warnings(self) -> list[str]:
-        """Messages about skipped lines and damaged files."""
+        """Messages about skipped lines, damaged files and single documents."""
         skipped = [
             f"{self.counts[kind]:,} lines were skipped, in {printable(files[0])}"
             + (f" and {len(files) - 1:,} more files" if len(files) > 1 else "")
             + f": they {_ADVICE[kind].format(self)}."
             for kind, files in self._skipped_in.items()
         ]
-        return [*skipped, *self._damaged]
+        return [*skipped, *self._damaged, *self._undivided_warning()]
+
+    def _undivided_warning(self) -> Iterator[str]:
+        if not self._undivided:
+            return
+        path, lines = max(self._undivided, key=lambda both: both[1])
+        count = f"{len(self._undivided):,} of {len(self.files):,} files have"
+        each = f"each is one document, {printable(path)} of {lines:,} lines"
+        if len(self.files) == 1:
+            count = f"{printable(path)} has"
+            each = f"it is one document of {lines:,} lines"
+        yield (
+            f"{count} no empty line between documents: {each}. If each line is a "
+            "document of its own, use --document-per-line (`document_per_line=True`); "
+            "otherwise separate documents by empty lines."
+        )
 
     def _read(self) -> Iterator[tuple[int, str]]:
         """Yield the lines of all files, and an empty one after each document.
@@ -146,31 +184,117 @@ class Corpus:
     def _lines(self, path: pathlib.Path, file: io.BufferedReader) -> Iterator[str]:
         """Yield the stripped lines of a file, and count those that are skipped."""
         text = open_text(printable(path), file, self.encoding, _ERRORS, newline=None)
+        pieces = _pieces(text)
+        first = next((piece for piece in pieces if piece.text.strip()), None)
+        if first is None:
+            return
+        pieces = itertools.chain([first], pieces)
         # Concatenated files may have several byte order marks.
-        lines = (line.removeprefix("\ufeff").strip() for line in text)
-        head = list(itertools.islice(lines, 100))
-        first = next(filter(None, head), "")
-        has_objects = endings(path)[0] in JSON_ENDINGS or is_json(first)
-        in_document = False
-        for line in itertools.chain(head, lines):
+        start = first.text.removeprefix("\ufeff").strip()
+        if endings(path)[0] in JSON_ENDINGS or is_json(start):
+            yield from self._json_lines(path, pieces)
+        else:
+            yield from self._text_lines(path, pieces)
+
+    def _text_lines(
+        self, path: pathlib.Path, pieces: Iterable[_Piece]
+    ) -> Iterator[str]:
+        """Yield the lines of text, and an empty one at the end of a document."""
+        has_tags = in_document = False
+        has_end = is_divided = False
+        count = 0
+        for piece in pieces:
+            line = piece.text.removeprefix("\ufeff").strip()
+            is_whole = piece.begins and piece.ends
+            if _UNDECODED.search(line):
+                self._skip("not_utf8", path)
+            elif is_whole and DOCUMENT_TAG.fullmatch(line):
+                has_tags, in_document = True, not line.startswith("</")
+                yield ""
+                continue
+            elif line:
+                is_divided |= has_end
+                count += piece.begins
+                yield line
+            is_end = self.document_per_line and piece.ends
+            if not in_document and (is_end or (is_whole and not line)):
+                has_end = count > 0
+                yield ""
+        if count > 1 and not (has_tags or is_divided or self.document_per_line):
+            self._undivided.append((path, count))
+
+    def _json_lines(
+        self, path: pathlib.Path, pieces: Iterable[_Piece]
+    ) -> Iterator[str]:
+        """Yield the lines of the texts of objects, and an empty one after each."""
+        for line in _whole_lines(pieces):
             if _UNDECODED.search(line):
                 self._skip("not_utf8", path)
             elif DOCUMENT_TAG.fullmatch(line):
-                in_document = not line.startswith("</")
                 yield ""
-            elif not has_objects:
-                yield from [line] * bool(line or not in_document)
             elif line:
-                found = _json_text(line, self.text_field)
-                if found is None:
+                text = _json_text(line, self.text_field)
+                if text is None:
                     self._skip("not_json", path)
-                yield from filter(None, map(str.strip, (found or "").split("\n")))
+                for part in _short_lines(text or ""):
+                    if part:
+                        yield part
                 yield ""
 
     def _skip(self, kind: str, path: pathlib.Path) -> None:
         self.counts[kind] += 1
         if path not in self._skipped_in[kind][-1:]:
             self._skipped_in[kind].append(path)
+
+
+def _pieces(text: io.TextIOBase) -> Iterator[_Piece]:
+    """Yield the lines of a text, those of more than `PIECE` characters in pieces."""
+    begins, rest = True, ""
+    for part in iter(functools.partial(text.readline, PIECE), ""):
+        rest += part
+        if rest.endswith("\n"):
+            yield _Piece(rest, begins, True)
+            begins, rest = True, ""
+        elif len(part) == PIECE:
+            end = _last_end(rest)
+            yield _Piece(rest[:end], begins, False)
+            begins, rest = False, rest[end:]
+    if rest or not begins:
+        yield _Piece(rest, begins, True)
+
+
+def _whole_lines(pieces: Iterable[_Piece]) -> Iterator[str]:
+    """Yield the stripped lines of which these are the pieces."""
+    parts: list[str] = []
+    for piece in pieces:
+        parts.append(piece.text)
+        if piece.ends:
+            line = "".join(parts)
+            parts.clear()
+            yield line.removeprefix("\ufeff").strip()
+
+
+def _short_lines(text: str) -> Iterator[str]:
+    """Yield the stripped lines of a text, long ones in pieces."""
+    start = 0
+    while start < len(text):
+        part = text[start : start + PIECE]
+        line, end_of_line, _ = part.partition("\n")
+        if not end_of_line and len(part) == PIECE:
+            line = part[: _last_end(part)]
+        yield line.strip()
+        start += len(line) + len(end_of_line)
+
+
+def _last_end(text: str) -> int:
+    """Return where the last sentence of a text ends, or else its last part."""
+    for marks in _ENDS:
+        places = [(text.rfind(mark), len(mark)) for mark in marks]
+        place, length = max(places)
+        if place >= 0:
+            closers = _CLOSERS.match(text, place + length)
+            return closers.end() if closers else place + length
+    return len(text)
 
 
 def printable(path: str | os.PathLike) -> str:

@@ -23,7 +23,7 @@ from albert_tf.files import (
     write_json,
 )
 from albert_tf.pretraining.corpus import Corpus, printable
-from albert_tf.pretraining.records import MANIFEST, SHARDS, read_manifest
+from albert_tf.pretraining.records import MANIFEST, ORDERS, SHARDS, read_manifest
 from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.training.run_state import differences
 from albert_tf_lite.changes import changed_error
@@ -47,7 +47,8 @@ def make_pretraining_data(
     Args:
         files: list of strings: paths and patterns such as `"corpus/**/*.txt"` of text
             files and JSON lines (`.jsonl`), also with `.gz` or `.zst`. An empty line
-            ends a document. Patterns leave out the vocabulary and `output`.
+            ends a document, see `document_per_line` of the settings. Patterns leave out
+            the vocabulary and `output`.
         output: string, the directory to write: shards `pretrain-*`, directories of
             memory-mapped arrays, the vocabulary and `manifest.json`.
         settings: a `PretrainingData`.
@@ -88,6 +89,7 @@ def make_pretraining_data(
         text_field=settings.text_field,
         excluded=(vocabulary, output),
         encoding=settings.encoding,
+        document_per_line=settings.document_per_line,
     )
     # Check the vocabulary before writing anything.
     config = settings.get_config()
@@ -122,7 +124,17 @@ def make_pretraining_data(
                 "documents: two segments need two sentences. Use order='none' for one "
                 f"segment. {' '.join(corpus.warnings)}"
             )
-        return publish(output, header, shards, corpus.counts, corpus.warnings)
+        used = sum(x["documents"] for x in shards) // settings.duplicates
+        left_out = corpus.counts["documents"] - used
+        warnings = corpus.warnings
+        if left_out and ORDERS[settings.order]:
+            warnings.append(
+                f"{left_out:,} of {corpus.counts['documents']:,} documents have one "
+                "sentence, which makes no pair, and were left out. --keep-unpaired "
+                "(`keep_unpaired=True`) keeps them, without labels of sentence order."
+            )
+        counts = {**corpus.counts, "left_out": left_out}
+        return publish(output, header, shards, counts, warnings)
 
 
 def claim(

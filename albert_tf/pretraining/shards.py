@@ -56,6 +56,9 @@ class PretrainingData:
         text_field: string, the field of JSON lines that holds the text.
         encoding: optional string, that of the text. By default that of the first
             megabyte of each file.
+        document_per_line: bool. Each line of a text file is a document, instead of the
+            lines up to an empty one. It does not change JSON lines and files of
+            WikiExtractor.
         block_bytes: int. Bytes of text per shard of records.
         seed: int.
 
@@ -80,6 +83,7 @@ class PretrainingData:
     keep_unpaired: bool = False
     text_field: str = "text"
     encoding: str | None = None
+    document_per_line: bool = False
     block_bytes: int = 4_000_000
     seed: int = 0
 
@@ -231,4 +235,7 @@ def complete_shard(
                 "the same command to resume."
             ) from error
     counts = {"sequences": len(arrays["lengths"]), "tokens": len(arrays["token_ids"])}
+    if "documents" in arrays:
+        # Documents that make a sequence.
+        counts["documents"] = len(np.unique(arrays["documents"]))
     return [{"name": folder.name, **counts}]

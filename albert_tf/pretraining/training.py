@@ -22,6 +22,7 @@ from albert_tf.pretraining.dataset import PretrainingRecords
 from albert_tf.pretraining.model import PretrainingModel
 from albert_tf.pretraining.network import backbone_of
 from albert_tf.pretraining.step import StepModel
+from albert_tf.step_counts import interval_of
 from albert_tf.training.optimizers import WarmupLinearDecay
 from albert_tf.training.run_state import TrainingState, hold_state, without_names
 from albert_tf_lite.errors import AlbertError
@@ -74,8 +75,8 @@ def pretrain(
             masks, and others are masked with `records.masks()`.
         seed: int from 0 to 2**31 - 1, of order, segments and masks.
         interval: optional int. Steps between two entries of the history and evaluations
-            on `dev`. By default 1,000, or all steps if they are fewer; a twentieth with
-            `minutes`.
+            on `dev`. By default the largest number from 100 to 1,000 that divides the
+            steps, or all steps; with `minutes` a twentieth of them.
         dev: optional `PretrainingRecords` to evaluate on.
         settings: optional dict, further values that identify the run, such as the
             `data_digest` of the initial weights.
@@ -96,7 +97,8 @@ def pretrain(
 
     Returns:
         A dict: `history` (lists by metric with an entry per interval, `None` where an
-        interval lacks it), `steps`, `interval` and `seconds` (of all runs).
+        interval lacks it), `start` (the scores on `dev` before the first step),
+        `steps`, `interval` and `seconds` (of all runs).
 
     Raises:
         AlbertError: if `steps` is not a multiple of `interval`, or that not of
@@ -273,12 +275,7 @@ def train(
             steps, interval = _planned(
                 model, scheduled, backup, minutes, steps_per_call
             )
-        interval = interval or min(steps, 1000)
-        if min(steps, interval) < 1 or steps % interval or interval % steps_per_call:
-            raise AlbertError(
-                "`steps` must be a multiple of `interval`, and that of "
-                f"`steps_per_call`. Received: {steps}, {interval}, {steps_per_call}"
-            )
+        interval = interval_of(steps, interval, steps_per_call)
         calls = interval // steps_per_call
         state = TrainingState(
             backup,
@@ -287,22 +284,37 @@ def train(
             progress=progress,
             scale=steps_per_call,
         )
+        if dev is not None:
+            dev = evaluation_data(dev)
+            _score_start(model, dev, state, verbose)
         _fit(
             model,
             scheduled(steps),
             state,
             calls,
             steps // interval,
-            validation_data=dev and evaluation_data(dev),
+            validation_data=dev,
             callbacks=[state, *callbacks],
             verbose=verbose,
         )
     return {
         "history": state.history,
+        "start": state.start,
         "steps": steps,
         "interval": interval,
         "seconds": state.seconds,
     }
+
+
+def _score_start(model, dev, state, verbose):
+    """Score a model on dev before its first step, for the state to keep."""
+    if state.steps:
+        return
+    scores = model.evaluate(dev, return_dict=True, verbose=0)
+    state.start = {name: float(value) for name, value in scores.items()}
+    if verbose:
+        shown = " - ".join(f"val_{name}: {x:.4f}" for name, x in state.start.items())
+        print(f"Step 0, before training - {shown}")
 
 
 def _fit(model, data, state, calls, epochs, callbacks, **options):

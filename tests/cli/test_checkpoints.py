@@ -8,10 +8,11 @@ import pytest
 from command_line import refused, run
 from conftest import GOLDEN
 from named_heads import write_named_heads
-from small_classifier import small_classifier
+from small_classifier import VOCABULARY, small_backbone, small_classifier
 
 import albert_tf
 from albert_tf.checkpoints import RELEASES
+from albert_tf.models import AlbertMultipleChoice, AlbertQuestionAnswering
 
 
 def printed(*command):
@@ -63,6 +64,29 @@ def test_inspect_measures_texts(tmp_path):
     file.write_text("text\ttext_b\n很好\t不這\n差\t\n", "utf-8")
     expected = {"tokens": 5, "unknown": 1, "advice": None, "longest": 7}
     assert measured(tmp_path / "pairs", file) >= expected.items()
+    # Each choice follows the context, and a question has at most half of a window.
+    backbone = small_backbone(max_sequence_length=20)
+    for name, cls, row, expected in (
+        (
+            "choices",
+            AlbertMultipleChoice,
+            {"context": "很好", "question": "不", "choices": ["好", "太差", "了"]},
+            {"tokens": 7, "longest": 8, "longer": 0},
+        ),
+        (
+            "answers",
+            AlbertQuestionAnswering,
+            {"question": "好" * 9, "context": "很好"},
+            {"longest": 14, "longer": 0, "question_length": 8, "longer_questions": 1},
+        ),
+    ):
+        task = cls.from_backbone(backbone, VOCABULARY, sequence_length=20)
+        task.save_to_preset(tmp_path / name)
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text(json.dumps(row), "utf-8")
+        assert measured(tmp_path / name, file) >= expected.items()
+    shown = " ".join(printed("inspect", tmp_path / name, file).split())
+    assert "truncated questions 1 (100.0%), longer than 8 tokens" in shown
     (tmp_path / "c.txt").touch()
     assert "c.txt has no texts" in refused("inspect", model, tmp_path / "c.txt")
 

@@ -88,6 +88,13 @@ def test_from_random_weights(folder, records, tmp_path, monkeypatch):
 def test_options_and_tokens_that_do_not_fit(records, tmp_path):
     command = options(records, tmp_path / "out", config="albert_tiny_zh", minutes=1)
     assert "Give --steps or --minutes, not both." in refused(*command)
+    # Before the records are opened.
+    changes = {"config": "albert_tiny_zh", "steps": 1500, "interval": 400}
+    error = refused(*options(tmp_path, tmp_path / "out", **changes))
+    assert "steps=1500, interval=400, steps_per_call=1" in error
+    command = (*data(records, tmp_path / "x"), "--user-dictionary", "words.txt")
+    error = refused(*command, "--segmenter", "whitespace")
+    assert "--user-dictionary is for --segmenter jieba" in error
     command = options(records, tmp_path / "out", checkpoint=MICRO)
     assert "have different vocabularies" in refused(*command)
 

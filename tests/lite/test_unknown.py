@@ -13,7 +13,11 @@ from tiers import few
 import albert_tf
 from albert_tf.models import predict_windows
 from albert_tf.tokenizers import WordPieceTokenizer
-from albert_tf_lite.unknown import UnknownTokensWarning, warn_of_unknown
+from albert_tf_lite.unknown import (
+    TruncatedTextsWarning,
+    UnknownTokensWarning,
+    warn_of_unknown,
+)
 
 # One token per character. The vocabulary lacks 這, 個 and 們.
 TRADITIONAL = ["很好這", "不太差個", "們是們我們一的"]
@@ -77,6 +81,51 @@ def test_exported_models_and_pipelines_warn_alike(name, tmp_path):
     # Keras counts the tokens that are left of long texts.
     names = {message.partition("are [UNK]")[2] for message in messages}
     assert len(names) == 1
+
+
+# Question 0 has 11 tokens, one more than half of a window of 24 leaves.
+LONG_QUESTIONS = (["好" * 11, "好" * 10, "很"], ["不太差" * 20, "好", "好"])
+LONG_CHOICES = (["好" * 30, "好"], ["很", "很"], [["不", "太"], ["差", "了"]])
+
+
+@needs_onnx
+@pytest.mark.parametrize(
+    ("name", "x", "expected"),
+    [
+        ("questions", LONG_QUESTIONS, "1 of 3 texts have a question that is longer"),
+        ("choices", LONG_CHOICES, "1 of 2 texts are longer than"),
+    ],
+)
+def test_keras_and_exported_models_count_truncated_texts_alike(
+    name, x, expected, tmp_path
+):
+    task, _ = small_task(name)
+    model = write_onnx(task, tmp_path / "model.onnx")
+    y = [None, None, (0, "好")] if name == "questions" else [0, 0]
+    calls = [lambda: task.predict(x, verbose=0), lambda: model.predict(x)]
+    calls += [lambda: albert_tf.pipeline(task.name_of_task, task)(rows_of(x))]
+    calls += [lambda: task.targets(x, y)] * (name == "questions")
+    for call in calls:
+        with pytest.warns(TruncatedTextsWarning) as found:
+            call()
+        (message,) = (str(x.message) for x in found)
+        assert message.startswith(expected) and message.endswith("truncated.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        task.predict(tuple(part[1:] for part in x), verbose=0)
+        model.predict(tuple(part[1:] for part in x))
+
+
+def test_a_truncated_sentence_of_an_article_is_counted():
+    summarizer = CASES["summarizer"].build(num_layers=1)
+    length = summarizer.preprocessor.sequence_length
+    articles = ["很好。" + "好" * length + "。不好。", "很好。" * length]
+    with pytest.warns(TruncatedTextsWarning, match="^1 of 2 texts have a sentence"):
+        summarizer.predict(articles, verbose=0)
+
+
+def rows_of(x):
+    return list(zip(*x, strict=True))
 
 
 def test_the_share_the_characters_and_the_remedy():

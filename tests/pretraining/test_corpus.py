@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.data import reading
+from albert_tf.pretraining import corpus as corpus_module
 from albert_tf.pretraining.corpus import Corpus
 
 COMPRESSIONS = ["", ".gz", ".zst"]
@@ -144,6 +145,57 @@ def test_json_lines(write, name):
     assert 'a string "body"' in warning and "text_field" in warning
 
 
+def test_each_line_of_text_can_be_a_document(write):
+    lines = ["第一句。第二句。", "另一篇。", "又一篇。"]
+    text = write("a.txt", "\n".join(lines) + "\n\n")
+    for files, expected in (
+        ([text], "a.txt has no empty line between documents: it is one document of 3"),
+        ([text, write("b.txt", TEXT)], "1 of 2 files have no empty line between"),
+    ):
+        corpus, _ = read(files)
+        (warning,) = corpus.warnings
+        assert expected in warning and "--document-per-line" in warning
+    corpus, documents = read([text], document_per_line=True)
+    assert documents == [[line] for line in lines] and not corpus.warnings
+    # JSON and tags determine the documents themselves.
+    objects = write("a.jsonl", json.dumps({"text": "\n".join(lines)}))
+    tagged = write("wiki_00", "<doc id=1>\n" + "\n\n".join(lines) + "\n</doc>\n")
+    for option in (False, True):
+        corpus, documents = read([objects, tagged], document_per_line=option)
+        assert documents == [lines, lines] and not corpus.warnings
+
+
+@given(
+    st.text("一二三。！”，. \n", max_size=60),
+    st.integers(1, 12),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(deadline=None, max_examples=100)
+def test_pieces_of_long_lines_are_their_text(tmp_path_factory, text, size, each, json_):
+    path = tmp_path_factory.mktemp("corpus") / ("a.jsonl" if json_ else "a.txt")
+    content = json.dumps({"text": text}, ensure_ascii=False) if json_ else text
+    path.write_text(content, "utf-8")
+    options = {"document_per_line": each}
+    whole = read([path], **options)[1]
+    with mock.patch.object(corpus_module, "PIECE", size):
+        pieces = read([path], **options)[1]
+
+    def characters(documents):
+        return ["".join("".join(lines).split()) for lines in documents]
+
+    assert characters(pieces) == characters(whole)
+    assert max(map(len, sum(pieces, [])), default=0) <= 3 * size
+
+
+def test_a_long_line_is_divided_after_a_sentence(write, monkeypatch):
+    monkeypatch.setattr(corpus_module, "PIECE", 10)
+    line = "他说：“好。”她走了。我们都在，。end of it. And"
+    expected = ["他说：“好。”", "她走了。我们都在，。", "end of it.", "And"]
+    documents = read([write("a.txt", f"{line}\n\n乙\n")])[1]
+    assert documents == [expected, ["乙"]]
+
+
 # === Skipped lines and damaged files ===
 
 
@@ -160,7 +212,7 @@ def test_files_of_other_encodings_are_read_and_undecodable_lines_are_counted(wri
     half = write("d.txt", "好\n".encode() * 50 + "很好\n".encode("gbk") + b"a\n")
     corpus, documents = read([half])
     assert documents == [["好"] * 50 + ["a"]] and corpus.counts["not_utf8"] == 1
-    (warning,) = corpus.warnings
+    warning, _ = corpus.warnings
     assert f"1 lines were skipped, in {half}: they are not in its encoding" in warning
     assert read([half], encoding="gb18030")[0].counts["not_utf8"] == 50
 

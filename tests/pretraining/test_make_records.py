@@ -260,6 +260,22 @@ def test_unknown_tokens_of_a_corpus_are_named_once(make, tmp_path):
 # === Refused, and left alone ===
 
 
+def test_documents_of_one_sentence_are_left_out_and_counted(make, tmp_path):
+    lines = ["他说。她回答。", "北京是首都。", "天安门广场很大。", "好的。我马上来。"]
+    (tmp_path / "lines.txt").write_text("\n".join(lines), "utf-8")
+    one = make("one", "lines.txt")
+    assert one["counts"]["documents"] == 1 and one["counts"]["left_out"] == 0
+    (warning,) = one["warnings"]
+    assert "it is one document of 4 lines" in warning
+    each = make("each", "lines.txt", document_per_line=True, duplicates=2)
+    assert each["counts"]["documents"] == 4 and each["counts"]["left_out"] == 2
+    (warning,) = each["warnings"]
+    assert warning.startswith("2 of 4 documents have one sentence, which makes no pair")
+    assert make("each", "lines.txt", document_per_line=True, duplicates=2) == each
+    kept = make("kept", "lines.txt", document_per_line=True, keep_unpaired=True)
+    assert kept["counts"]["sequences"] == 4 and not kept["warnings"]
+
+
 def test_other_settings_are_refused(make, tmp_path):
     make("out")
     before = stamps(tmp_path / "out")

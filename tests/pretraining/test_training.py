@@ -18,7 +18,9 @@ from albert_tf.pretraining import PretrainingRecords, evaluate_pretraining, pret
 from albert_tf.pretraining.batches import PretrainingBatches
 from albert_tf.pretraining.model import PretrainingModel
 from albert_tf.pretraining.network import build_network, write_weights
+from albert_tf.step_counts import interval_of
 from albert_tf.training import scheduled_optimizer
+from albert_tf_lite.errors import AlbertError
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +208,30 @@ def test_minutes_choose_the_steps_once(data, tmp_path):
         np.testing.assert_allclose(first, second, atol=1e-7)
     again = pretrain(pretrainer, records, tmp_path, **options)
     assert again["steps"] == done["steps"] and again["history"] == done["history"]
+
+
+def test_dev_is_scored_before_the_first_step(data, tmp_path):
+    records, pretrainer = PretrainingRecords(data), model(layers=1)
+    expected = evaluate_pretraining(pretrainer, records, 8 * LENGTH)
+    # At a rate of 0, later scores are those of the start.
+    done, _ = start(records, tmp_path, dev=records, rate=0.0)
+    for name, value in expected.items():
+        assert done["start"][name] == pytest.approx(value, rel=1e-4)
+        assert done["history"][f"val_{name}"] == pytest.approx([value] * 2, rel=1e-4)
+    assert start(records, tmp_path, dev=records, rate=0.0)[0]["start"] == done["start"]
+
+
+def test_steps_need_no_interval():
+    for steps, per_call, expected in (
+        *((1500, 1, 750), (10_000, 1, 1000), (7, 1, 7), (1500, 4, 500)),
+        # Without a divisor from 100 to 1,000.
+        *((1009, 1, 1009), (2018, 1, 2018)),
+    ):
+        assert interval_of(steps, None, per_call) == expected
+    assert interval_of(1500, 500, 10) == 500
+    for numbers in ((1500, 400, 1), (1500, 500, 3), (1500, None, 7)):
+        with pytest.raises(AlbertError, match="steps=1500, interval="):
+            interval_of(*numbers)
 
 
 def test_the_network_alone_computes_in_16_bits(data, tmp_path):

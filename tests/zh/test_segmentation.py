@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zh
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.words import word_boundaries
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -58,10 +59,46 @@ def test_a_user_dictionary_is_that_of_jieba(tmp_path):
     path.write_text("\n".join(lines), encoding="gb18030")
     with pytest.warns(UserWarning, match="words.txt is gb18030"):
         assert zh.Jieba(user_dictionary=path)(text) == segmenter(text)
-    with pytest.raises(ValueError, match="a tab in line 2: '鸡蛋\\\\t3'"):
-        zh.Jieba(user_dictionary=["饭 3", "鸡蛋\t3"])
     with pytest.raises(TypeError, match="not one string"):
         zh.segment(text)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("{},10,n", "云原生数据库 10 n"),
+        ("{}\t10", "云原生数据库 10"),
+        ("10 {} n", "云原生数据库 10 n"),
+        ("{} n 10", "云原生数据库 10 n"),
+        ("{} 高 n", "云原生数据库 10 n"),
+        ('"{}"；3', "云原生数据库 3"),
+        ("{}  10 n", "云原生数据库 10 n"),
+        ("{} 石墨烯电池", "云原生数据库 10 n"),
+    ],
+)
+def test_a_row_that_is_not_in_the_format_of_jieba_is_refused(row, expected, tmp_path):
+    rows = ["石墨烯电池 10 n", row.format("云原生数据库")]
+    path = tmp_path / "words.csv"
+    path.write_text("\ufeff" + "\r\n".join(rows), "utf-8")
+    for dictionary in (rows, path):
+        with pytest.raises(AlbertError, match=f"line 2 .* such as '{expected}'"):
+            zh.Jieba(user_dictionary=dictionary)
+
+
+def test_a_dictionary_without_effect_is_refused(tmp_path):
+    (tmp_path / "empty.txt").write_text("\ufeff\n \n", "utf-8")
+    with pytest.raises(AlbertError, match="empty.txt has no words. Expected"):
+        zh.Jieba(user_dictionary=tmp_path / "empty.txt")
+    with pytest.raises(AlbertError, match="line 1 'word freq tag'.* Delete a header"):
+        zh.Jieba(user_dictionary=["word freq tag", "云原生数据库 10 n"])
+    with pytest.raises(AlbertError, match="not find 1 of 1 words .* such as 的是在"):
+        zh.Jieba(user_dictionary=["的是在 1"])
+    with pytest.warns(UserWarning, match="1 of 2 words .* such as 列夫·托尔斯泰"):
+        segmenter = zh.Jieba(user_dictionary=["列夫·托尔斯泰 3 nr", "云原生"])
+    assert segmenter("云原生") == ["云原生"]
+    # The frequency 0 removes a word.
+    removed = zh.Jieba(user_dictionary=["鸡蛋 0"])("我想吃鸡蛋")
+    assert "鸡蛋" not in removed
 
 
 @settings(max_examples=100)
