@@ -19,8 +19,8 @@ def enable_lora(
 ) -> None:
     """Freeze all weights and add low-rank ones to some dense layers.
 
-    A shared block is adapted once for all layers that run it. Compile a model on
-    this backbone again afterwards.
+    A shared block is adapted once for all layers that run it. Compile a model with an
+    optimizer of your own again afterwards.
 
     Args:
         rank: int. Rank of the factorization.
@@ -46,8 +46,6 @@ def enable_lora(
         if layer.lora_enabled and layer.bias is not None:
             # `save_lora_weights` does not save biases.
             layer.bias.trainable = False
-    # The traced functions compute without the new weights.
-    self.train_function = self.test_function = self.predict_function = None
 
 
 def save_lora_weights(self: Any, filepath: str | os.PathLike) -> None:

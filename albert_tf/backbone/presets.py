@@ -9,6 +9,7 @@ import threading
 import h5py
 import keras
 
+from albert_tf.backbone.traced_weights import TracedWeights
 from albert_tf.files import check_space
 from albert_tf.layers.common import check_arguments
 from albert_tf.model_card import write_model_card
@@ -31,11 +32,17 @@ def _locked(method):
     return wrapper
 
 
+def _is_graph(value):
+    """Return whether a value is the inputs of a graph, as `clone_model` passes them."""
+    leaves = keras.tree.flatten(value) if isinstance(value, dict) else []
+    return any(isinstance(leaf, keras.KerasTensor) for leaf in leaves)
+
+
 class Presets:
     """Base class of the backbone and of all tasks.
 
-    One thread at a time builds a model; arguments are checked by name; and a preset
-    has a model card.
+    One thread at a time builds a model; arguments are checked by name; functions are
+    traced again for other weights; and a preset has a model card.
 
     Attributes:
         pipeline_tag: string, the kind of model on the Hugging Face Hub, in the card.
@@ -53,11 +60,36 @@ class Presets:
 
     @_locked
     def __new__(cls, *args, **kwargs):
+        if args and _is_graph(args[0]):
+            raise AlbertError(
+                f"keras.models.clone_model cannot clone {cls.__name__}, which is more "
+                "than its layers: labels, preprocessor and tied weights would be lost. "
+                f"`copy = {cls.__name__}.from_config(model.get_config())` builds a "
+                "copy with new weights. For a task, then set `copy.preprocessor = "
+                "model.preprocessor`. `copy.set_weights(model.get_weights())` copies "
+                "the weights."
+            )
         return super().__new__(cls, *args, **kwargs)
 
     def __init__(self, *args, **kwargs):
         check_arguments(type(self), kwargs)
         super().__init__(*args, **kwargs)
+        self._traced_weights = TracedWeights()
+
+    def make_train_function(self, force=False):
+        weights = self.trainable_weights
+        return super().make_train_function(force or self._are_others("train", weights))
+
+    def make_test_function(self, force=False):
+        return super().make_test_function(force or self._are_others("test"))
+
+    def make_predict_function(self, force=False):
+        return super().make_predict_function(force or self._are_others("predict"))
+
+    def _are_others(self, function, weights=None):
+        """Return whether a function of Keras was traced with other weights."""
+        weights = self.weights if weights is None else weights
+        return self._traced_weights.update(function, weights)
 
     def save_to_preset(self, preset_dir, **kwargs):
         """Write a preset, as in KerasHub, with a model card (README.md)."""

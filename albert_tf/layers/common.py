@@ -58,8 +58,10 @@ class Dense(keras.layers.Dense):
         if self.lora_enabled:
             parts = {"kernel_a": self.lora_kernel_a, "kernel_b": self.lora_kernel_b}
             self.lora_enabled = False
-            super().save_own_variables(parts)
-            self.lora_enabled = True
+            try:
+                super().save_own_variables(parts)
+            finally:
+                self.lora_enabled = True
             for name, value in parts.items():
                 store[f"lora_{name}"] = value
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.backbone.traced_weights import TracedWeights
 from albert_tf.preprocessing.segment_packer import warn_of_truncation
 from albert_tf.preprocessing.texts import tokenize_with_offsets
 from albert_tf_lite.errors import AlbertError
@@ -89,7 +90,11 @@ class IntegratedGradients:
                 "This classifier takes ids, not texts. Set its `preprocessor`."
             )
         self.classifier = classifier
-        # Traced once for texts of any length.
+        self._traced_weights = TracedWeights()
+        self._trace()
+
+    def _trace(self):
+        # Once for texts of any length.
         self._traced_slopes = tf.function(self._slopes, reduce_retracing=True)
 
     def __call__(
@@ -106,6 +111,8 @@ class IntegratedGradients:
                 "`text` should be one string, or the tuple of two for a pair. "
                 f"Received: {text!r}"
             )
+        if self._traced_weights.update("slopes", self.classifier.weights):
+            self._trace()
         features, places = self._tokens(texts)
         is_text = np.zeros(features["token_ids"].shape, bool)
         is_text[:, np.concatenate([place for place, _, _ in places])] = True

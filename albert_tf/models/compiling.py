@@ -104,33 +104,45 @@ def compile(
 def get_compile_config(task: Any) -> dict[str, Any] | None:
     config = keras.Model.get_compile_config(task)
     if config and task._auto_optimizer:
+        settings = dict(task._auto_optimizer.settings)
+        if task._auto_optimizer.has_default_rate:
+            # Each `fit` chooses its rate.
+            settings["learning_rate"] = None
+        if task._loss_is_default:
+            settings["loss"] = "auto"
+        if task.starts_trained:
+            settings["starts_trained"] = True
         # In the optimizer, so that a plain model, as of `clone_model`, reads it.
-        config["optimizer"]["config"]["task_settings"] = {
-            **task._auto_optimizer.settings,
-            **({"loss": "auto"} if task._loss_is_default else {}),
-        }
+        config["optimizer"]["config"]["task_settings"] = settings
     return config
 
 
 def compile_from_config(task: Any, config: Mapping[str, Any]) -> None:
     optimizer = config["optimizer"]
     is_config = isinstance(optimizer, Mapping)
-    if settings := is_config and optimizer["config"].get("task_settings"):
+    settings = dict(is_config and optimizer["config"].get("task_settings") or {})
+    if settings:
+        task.starts_trained = settings.pop("starts_trained", False)
         config = {**config, "optimizer": "auto", **settings}
     task.compile(**keras.saving.deserialize_keras_object(config))
-    task.optimizer.build(task.trainable_variables)
+    if settings:
+        task._auto_optimizer.restore(keras.saving.deserialize_keras_object(optimizer))
+    build_optimizer(task)
 
 
-def make_train_function(task: Any, force: bool = False) -> Any:
-    _check_weights(task)
-    # A step that builds the optimizer is traced twice, with a condition for each
-    # variable, and TensorFlow never frees such graphs.
-    if task.optimizer is not None and not task.optimizer.built:
+def build_optimizer(task: Any) -> None:
+    """Create the variables of the optimizer, which Keras would do in the first step.
+
+    Such a step is traced twice, with a condition for each variable, and TensorFlow
+    never frees such graphs.
+    """
+    if task._auto_optimizer:
+        task._auto_optimizer.build_variables(task)
+    elif task.optimizer is not None and not task.optimizer.built:
         task.optimizer.build(task.trainable_variables)
-    return keras.Model.make_train_function(task, force)
 
 
-def _check_weights(task: Any) -> None:
+def check_weights(task: Any) -> None:
     """Raise if the optimizer cannot train weights of 16 bits."""
     types = {variable.dtype for variable in task.trainable_variables}
     if "float16" in types:
@@ -179,6 +191,26 @@ def default_loss(task: Any) -> Any:
 def default_metrics(task: Any) -> dict[str, Any]:
     """Return the metrics of the task, as arguments of `keras.Model.compile`."""
     return {"metrics": None}
+
+
+def has_unused_metrics(task: Any) -> bool:
+    """Return whether a `train_step` of the user's own leaves out compiled metrics."""
+    return not all(getattr(metric, "built", True) for metric in task.metrics)
+
+
+@contextlib.contextmanager
+def one_training(task: Any, callbacks: Any = None) -> Iterator[None]:
+    """Hold the default optimizer for one training, and leave a failed one in order."""
+    optimizer = task._auto_optimizer
+    with optimizer.running() if optimizer else contextlib.nullcontext():
+        try:
+            yield
+        except BaseException:
+            for callback in keras.tree.flatten(callbacks):
+                if isinstance(callback, keras.callbacks.SwapEMAWeights):
+                    # Takes averages out of the model that it put there to score them.
+                    callback.on_test_end()
+            raise
 
 
 @contextlib.contextmanager

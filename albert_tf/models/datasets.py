@@ -23,6 +23,7 @@ from albert_tf.preprocessing.text_preprocessors import (
 )
 from albert_tf.preprocessing.texts import (
     check_batched,
+    count_examples,
     is_pair,
     read_examples,
     scores,
@@ -33,6 +34,8 @@ from albert_tf_lite.inputs import check_positions, class_positions
 
 # The `class_weight` of `fit` that is computed from the labels.
 BALANCED = "balanced"
+# More than any batch in memory has.
+TOKENS_OF_ANY_BATCH = 2**40
 
 
 def keras_data(
@@ -77,6 +80,28 @@ def labelled_batches(
         is_per_token = isinstance(labels[0], tf.RaggedTensor)
         labels.append(weights[:, tf.newaxis] if is_per_token else weights)
     return text_batches(task.preprocessor, packed, *labels, **options).dataset
+
+
+def one_batch(
+    task: Any, x: Any, y: Any, sample_weight: Any, fixed: bool = False
+) -> tuple[Any, ...]:
+    """Return the data of `train_on_batch` or `test_on_batch` as one batch."""
+    if isinstance(x, tf.data.Dataset):
+        raise TypeError(
+            "`x` is a dataset, but one batch is expected. Pass a list of texts or "
+            "padded ids, or call `fit` or `evaluate`."
+        )
+    count = count_examples(x)
+    if not count:
+        raise AlbertError("`x` has no examples. Expected at least one.")
+    sizes: dict[str, Any] = {"batch_size": count, "max_tokens": None}
+    if takes_texts(task, x):
+        # A text may be several rows.
+        sizes = {"batch_size": None, "max_tokens": TOKENS_OF_ANY_BATCH}
+    batches = keras_data(task, x, y, sample_weight, **sizes, fixed=fixed)
+    batch = next(iter(batches))
+    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
+    return x, y, sample_weight
 
 
 def validation_batches(

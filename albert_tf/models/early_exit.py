@@ -118,29 +118,32 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             AlbertError: if `patience` is below 1.
         """
         patience = check_integer("patience", patience)
-        # Keras does not track what is put into the dict of an object.
-        traced = self.__dict__.setdefault("_traced_exits", {})
-        if patience not in traced:
-            inputs = {n: tf.TensorSpec(x.shape, x.dtype) for n, x in self.input.items()}
-            traced[patience] = tf.function(
-                self.exiting(patience), input_signature=[inputs]
-            )
+        exiting = self._traced_exit(patience)
         (x,) = read_examples(x)
         if not count_examples(x):
             return empty_outputs(self.output)
         packed = self.preprocessor.pack_texts(x)
         batches = self.prediction_batches(packed, batch_size, max_tokens)
-        outputs = [traced[patience](batch).numpy() for batch in batches]
+        outputs = [exiting(batch).numpy() for batch in batches]
         return batches.restore(np.concatenate(outputs))
+
+    def _traced_exit(self, patience):
+        """Return the traced function of one patience for the weights of now."""
+        # Keras does not track what is put into the dict of an object.
+        traced = self.__dict__.setdefault("_traced_exits", {})
+        if self._are_others("exits"):
+            traced.clear()
+        if patience not in traced:
+            inputs = {n: tf.TensorSpec(x.shape, x.dtype) for n, x in self.input.items()}
+            traced[patience] = tf.function(
+                self.exiting(patience), input_signature=[inputs]
+            )
+        return traced[patience]
 
     def exiting(self, patience: int) -> Callable[..., tf.Tensor]:
         """Return a function like a call of this model, from which texts leave early."""
         patience = check_integer("patience", patience)
         return lambda inputs, training=False: _run_until_done(self, inputs, patience)
-
-    def quantize(self, mode=None, config=None, **kwargs) -> None:
-        super().quantize(mode, config=config, **kwargs)
-        self.__dict__.pop("_traced_exits", None)
 
 
 def _run_until_done(task, inputs, patience):

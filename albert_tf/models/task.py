@@ -97,7 +97,6 @@ class AlbertTask(_Presets):
     _auto_optimizer: AutoOptimizer | None = None
     _loss_is_default = False
     _preprocessor: Any = None
-    _is_in_fit = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -217,7 +216,6 @@ class AlbertTask(_Presets):
     compile = compiling.compile
     get_compile_config = compiling.get_compile_config
     compile_from_config = compiling.compile_from_config
-    make_train_function = compiling.make_train_function
     default_learning_rate: Any = property(compiling.default_learning_rate)
     peak_learning_rate = compiling.peak_learning_rate
     default_loss = compiling.default_loss
@@ -308,28 +306,32 @@ class AlbertTask(_Presets):
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
         epochs = 1 if epochs is None else epochs
         epochs = check_integer("epochs", epochs, least=0)
-        if self._auto_optimizer:
-            rate = self.peak_learning_rate(examples)
-            self._auto_optimizer.schedule(self, steps, epochs, initial_epoch, rate)
-        self._is_in_fit = True
-        try:
-            with datasets.without_expected_warnings(x):
-                return super().fit(
-                    x,
-                    epochs=epochs,
-                    verbose=verbose,
-                    callbacks=callbacks,
-                    validation_data=validation_data,
-                    # The dataset is shuffled.
-                    shuffle=False,
-                    class_weight=class_weight,
-                    initial_epoch=initial_epoch,
-                    steps_per_epoch=steps_per_epoch,
-                    validation_steps=validation_steps,
-                    validation_freq=validation_freq,
-                )
-        finally:
-            self._is_in_fit = False
+        with (
+            compiling.one_training(self, callbacks),
+            datasets.without_expected_warnings(x),
+        ):
+            if self._auto_optimizer:
+                rate = self.peak_learning_rate(examples)
+                self._auto_optimizer.schedule(self, steps, epochs, initial_epoch, rate)
+                if initial_epoch:
+                    # A training with its own order of batches loads its own state.
+                    is_checked = not isinstance(shuffle, BatchOrder)
+                    done = steps * initial_epoch
+                    self._auto_optimizer.set_count(self, done, is_checked)
+            return super().fit(
+                x,
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                validation_data=validation_data,
+                # The dataset is shuffled.
+                shuffle=False,
+                class_weight=class_weight,
+                initial_epoch=initial_epoch,
+                steps_per_epoch=steps_per_epoch,
+                validation_steps=validation_steps,
+                validation_freq=validation_freq,
+            )
 
     def evaluate(
         self,
@@ -353,9 +355,8 @@ class AlbertTask(_Presets):
             verbose, steps, callbacks, return_dict: as for `keras.Model.evaluate`.
         """
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        # The batches of `fit`, which Keras evaluates after an epoch, are ready.
-        is_dataset = isinstance(x, tf.data.Dataset)
-        if not (self._is_in_fit and is_dataset and is_pair(x) is None):
+        # In `fit`, Keras evaluates the batches of `validation_batches` after an epoch.
+        if not kwargs.get("_use_cached_eval_dataset"):
             x = datasets.keras_data(self, x, y, sample_weight, **options, fixed=True)
         with datasets.without_expected_warnings(x):
             return super().evaluate(
@@ -398,13 +399,78 @@ class AlbertTask(_Presets):
     predict_rows = prediction.predict_rows
     predict_step = prediction.predict_step
 
+    # === Single batches ===
+
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Train on one batch of strings, as `keras.Model.train_on_batch`.
+
+        The default optimizer has a constant rate here. Its first call after a `fit`
+        starts over, because the rate of `fit` has fallen to 0.
+
+        Args:
+            x, y, sample_weight, class_weight: as for `fit`, without datasets.
+            return_dict: as for `keras.Model.train_on_batch`.
+        """
+        datasets.check_class_weight(self, class_weight, x)
+        class_weight = datasets.weights_by_id(self, class_weight, x, y)
+        x, y = self.prepare_fit(x, y)
+        batch = datasets.one_batch(self, x, y, sample_weight)
+        with compiling.one_training(self):
+            if self._auto_optimizer:
+                self._auto_optimizer.hold_rate(self)
+            return keras.Model.train_on_batch(
+                self, *batch, class_weight=class_weight, return_dict=return_dict
+            )
+
+    def test_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Return loss and metrics on one batch; as `keras.Model.test_on_batch`.
+
+        Args:
+            x, y, sample_weight: as for `fit`, without datasets.
+            return_dict: as for `keras.Model.test_on_batch`.
+        """
+        batch = datasets.one_batch(self, x, y, sample_weight, fixed=True)
+        return keras.Model.test_on_batch(self, *batch, return_dict=return_dict)
+
+    def predict_on_batch(self, x: Any) -> Any:
+        """Return the predictions for one batch of strings or ids, as `predict`."""
+        if datasets.takes_texts(self, x):
+            one_batch = datasets.TOKENS_OF_ANY_BATCH
+            return self.predict(x, verbose=0, max_tokens=one_batch)
+        outputs = keras.Model.predict_on_batch(self, x)
+        return self.predictions(x, None, prediction.split_ragged(outputs))
+
+    # === What Keras calls ===
+
+    def make_train_function(self, force: bool = False) -> None:
+        compiling.check_weights(self)
+        compiling.build_optimizer(self)
+        super().make_train_function(force)
+
+    def get_metrics_result(self) -> dict[str, Any]:
+        # Keras would raise in a `train_step` of the user's own that does without them.
+        return (
+            {} if compiling.has_unused_metrics(self) else super().get_metrics_result()
+        )
+
     # === Weights and files ===
 
     def quantize(self, mode=None, config=None, **kwargs) -> None:
         """Quantize the backbone, as `keras.Model.quantize`; heads keep their type."""
         self.backbone.quantize(mode, config=config, **kwargs)
-        # As Keras after quantizing: these were traced with the old weights.
-        self.train_function = self.test_function = self.predict_function = None
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the task, which are attributes of these names."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from albert_tf.files import BACKUP, write_json
 from albert_tf.layers import WholeWordMaskGenerator
@@ -273,7 +274,7 @@ def train(
     with hold_state(backup, without_names(identity), writes):
         if steps is None:
             steps, interval = _planned(
-                model, scheduled, backup, minutes, steps_per_call
+                model, scheduled, backup, minutes, steps_per_call, writes
             )
         interval = interval_of(steps, interval, steps_per_call)
         calls = interval // steps_per_call
@@ -340,14 +341,34 @@ def _fit(model, data, state, calls, epochs, callbacks, **options):
     state.fit(model, epochs, rest, shuffle=False, callbacks=callbacks, **options)
 
 
-def _planned(model, batches, backup, minutes, steps_per_call):
-    """Return the steps and the interval of a training of `minutes`, stored once."""
+def _planned(model, batches, backup, minutes, steps_per_call, writes):
+    """Return the steps and the interval of a training of `minutes`, stored once.
+
+    The first of several hosts decides: clocks differ, and hosts with different numbers
+    of steps would wait for each other for ever.
+    """
     file = backup / "steps.json"
-    if not file.exists():
-        calls = 60 * TRAINING_SHARE * minutes / seconds_per_call(model, batches(10**9))
-        interval = max(int(calls / INTERVALS), 1) * steps_per_call
-        write_json(file, [interval * INTERVALS, interval])
-    return json.loads(file.read_text("utf-8"))
+    stored = json.loads(file.read_text("utf-8")) if file.exists() else [0, 0]
+    # Also whether there is a trial, in which all hosts take part.
+    steps, interval = _of_first_host(stored)
+    if steps:
+        return steps, interval
+    calls = 60 * TRAINING_SHARE * minutes / seconds_per_call(model, batches(10**9))
+    interval = max(int(calls / INTERVALS), 1) * steps_per_call
+    steps, interval = _of_first_host([interval * INTERVALS, interval])
+    if writes:
+        write_json(file, [steps, interval])
+    return steps, interval
+
+
+def _of_first_host(numbers: Any) -> list[int]:
+    """Return the numbers of the first of the hosts that train together."""
+    if keras.backend.backend() != "jax":
+        return numbers
+    from jax.experimental import multihost_utils
+
+    numbers = np.array(numbers, "int32")
+    return multihost_utils.broadcast_one_to_all(numbers).tolist()
 
 
 def seconds_per_call(model: StepModel, batches: Any) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 
 from albert_tf.files import BACKUP, complete_directory
-from albert_tf.layers.private_keras import set_swapped
+from albert_tf.layers.private_keras import inner_layers, set_swapped
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf.training.optimizers import unscaled_optimizer
 from albert_tf.training.run_state import TrainingState, data_digest, hold_state
@@ -137,19 +137,26 @@ def _with_averages(model, state, callbacks):
 
 @contextlib.contextmanager
 def _frozen(model, freeze):
-    """Freeze a part of a model, which is written without being frozen."""
+    """Freeze a part of a model, and restore what was frozen before it is written."""
     if not freeze:
         yield
         return
     part = operator.attrgetter(FREEZABLE[freeze])(model)
-    part.trainable = False
-    if not model.trainable_variables:
-        raise AlbertError(
-            f"With freeze={freeze!r} {type(model).__name__} has nothing to train, "
-            "because it has no head. Choose another part or none."
-        )
-    yield
-    part.trainable = True
+    layers = [(layer, layer.trainable) for layer in (part, *inner_layers(part))]
+    # LoRA freezes single weights of a layer.
+    weights = [(weight, weight.trainable) for weight in part.weights]
+    try:
+        part.trainable = False
+        if not model.trainable_variables:
+            raise AlbertError(
+                f"With freeze={freeze!r} {type(model).__name__} has nothing to train, "
+                "because it has no head. Choose another part or none."
+            )
+        yield
+    finally:
+        # The outer layers first, whose setter changes the inner ones.
+        for item, is_trainable in (*layers, *weights):
+            item.trainable = is_trainable
 
 
 def _on_dev(scores):

@@ -329,8 +329,10 @@ class TrainingState(keras.callbacks.Callback):
         # JAX would share the variables that Keras makes here with other hosts.
         distribution = keras.distribution.distribution()
         keras.distribution.set_distribution(None)
-        self.model.save_weights(temporary)
-        keras.distribution.set_distribution(distribution)
+        try:
+            self.model.save_weights(temporary)
+        finally:
+            keras.distribution.set_distribution(distribution)
         temporary.replace(path)
 
     def refuse_divergence(self, values: Iterable[Any]) -> None:
