@@ -210,17 +210,6 @@ def test_minutes_choose_the_steps_once(data, tmp_path):
     assert again["steps"] == done["steps"] and again["history"] == done["history"]
 
 
-def test_dev_is_scored_before_the_first_step(data, tmp_path):
-    records, pretrainer = PretrainingRecords(data), model(layers=1)
-    expected = evaluate_pretraining(pretrainer, records, 8 * LENGTH)
-    # At a rate of 0, later scores are those of the start.
-    done, _ = start(records, tmp_path, dev=records, rate=0.0)
-    for name, value in expected.items():
-        assert done["start"][name] == pytest.approx(value, rel=1e-4)
-        assert done["history"][f"val_{name}"] == pytest.approx([value] * 2, rel=1e-4)
-    assert start(records, tmp_path, dev=records, rate=0.0)[0]["start"] == done["start"]
-
-
 def test_steps_need_no_interval():
     for steps, per_call, expected in (
         *((1500, 1, 750), (10_000, 1, 1000), (7, 1, 7), (1500, 4, 500)),
@@ -321,3 +310,5 @@ def test_the_loss_of_dev_is_that_of_numpy(data, tmp_path):
         assert scores[f"{head}_accuracy"] == pytest.approx(last)
         found = done["history"][f"val_{head}_loss"]
         assert found == pytest.approx([loss / count] * 2, rel=1e-4)
+        # Before the first step, too.
+        assert done["start"][f"{head}_loss"] == pytest.approx(loss / count, rel=1e-4)

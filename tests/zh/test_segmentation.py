@@ -94,11 +94,10 @@ def test_a_dictionary_without_effect_is_refused(tmp_path):
     with pytest.raises(AlbertError, match="not find 1 of 1 words .* such as 的是在"):
         zh.Jieba(user_dictionary=["的是在 1"])
     with pytest.warns(UserWarning, match="1 of 2 words .* such as 列夫·托尔斯泰"):
-        segmenter = zh.Jieba(user_dictionary=["列夫·托尔斯泰 3 nr", "云原生"])
-    assert segmenter("云原生") == ["云原生"]
-    # The frequency 0 removes a word.
-    removed = zh.Jieba(user_dictionary=["鸡蛋 0"])("我想吃鸡蛋")
-    assert "鸡蛋" not in removed
+        # The frequency 0 removes a word.
+        lines = ["列夫·托尔斯泰 3 nr", "云原生", "鸡蛋 0"]
+        segmenter = zh.Jieba(user_dictionary=lines)
+    assert segmenter("云原生") == ["云原生"] and "鸡蛋" not in segmenter("我想吃鸡蛋")
 
 
 @settings(max_examples=100)
