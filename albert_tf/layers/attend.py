@@ -1,7 +1,5 @@
 """Attention for training with TensorFlow on a CPU, by example if texts are long."""
 
-import functools
-
 import tensorflow as tf
 
 from albert_tf.layers.fused_gelu import wide_type
@@ -17,7 +15,8 @@ def attend(
     """Return the mean of the values, weighted by the softmax of the scores.
 
     For long texts the scores are computed by example, and again for the gradient, which
-    takes as long and saves the memory of those of a batch.
+    takes as long and saves the memory of those of a batch. A second gradient, such as
+    that of a gradient penalty, takes the memory of all scores.
 
     Args:
         query: a tensor [batch, heads, queries, head_dim], which is scaled.
@@ -32,41 +31,93 @@ def attend(
     """
     if blocked is None:
         blocked = tf.zeros_like(query[:, :1, :1, :1])
-    return tf.cond(
-        tf.shape(key)[2] < LONG,
-        lambda: _attend(query, key, value, blocked),
-        lambda: _attend_by_example(query, key, value, blocked),
-    )
+    return _attend(query, key, value, blocked)
 
 
-def _attend(query, key, value, blocked):
-    return tf.matmul(_probabilities(query, key, blocked), value)
-
-
-def _probabilities(query, key, blocked):
-    return tf.nn.softmax(tf.matmul(query, key, transpose_b=True) + blocked)
+# TensorFlow differentiates neither the gradient of a condition nor that of a loop, so
+# the gradients are written down, each with a gradient of its own.
 
 
 @tf.custom_gradient
-def _attend_by_example(query, key, value, blocked):
-    by_example = functools.partial(tf.map_fn, parallel_iterations=_EXAMPLES_AT_ONCE)
+def _attend(query, key, value, blocked):
     inputs = query, key, value, blocked
-    found = by_example(lambda x: _attend(*x), inputs, fn_output_signature=query.dtype)
+    found, probabilities = tf.cond(
+        _is_short(key),
+        lambda: _attend_at_once(*inputs),
+        lambda: (
+            _by_example(lambda x: _attend_at_once(*x)[0], inputs, query.dtype),
+            tf.zeros([0, 0, 0, 0], query.dtype),
+        ),
+    )
+    found = tf.ensure_shape(found, query.shape)
+    # Only the inputs have gradients.
+    kept = tf.stop_gradient(found), tf.stop_gradient(probabilities)
 
     def gradients(upstream):
-        of_inputs = by_example(
-            lambda x: _gradients(*x),
-            (*inputs, found, upstream),
-            fn_output_signature=(query.dtype,) * 3,
-        )
-        return *of_inputs, tf.zeros_like(blocked)
+        of_query, of_key, of_value = _gradients(*inputs, *kept, upstream)
+        return of_query, of_key, of_value, tf.zeros_like(blocked)
 
     return found, gradients
 
 
-def _gradients(query, key, value, blocked, found, upstream):
+@tf.custom_gradient
+def _gradients(query, key, value, blocked, found, probabilities, upstream):
     """Return the gradients of query, key and value."""
-    probabilities = _probabilities(query, key, blocked)
+    inputs = query, key, value, blocked, found
+    first = tf.cond(
+        _is_short(key),
+        lambda: _gradients_at_once(query, key, value, found, probabilities, upstream),
+        lambda: _by_example(
+            lambda x: _gradients_again(*x),
+            (*inputs, upstream),
+            (query.dtype, key.dtype, value.dtype),
+        ),
+    )
+    of_query, of_key, of_value = map(
+        tf.ensure_shape, first, (query.shape, key.shape, value.shape)
+    )
+
+    def second_gradients(*upstreams):
+        sources = query, key, value, upstream
+        with tf.GradientTape() as tape:
+            tape.watch(sources)
+            again, weights = _attend_at_once(query, key, value, blocked)
+            plain = _gradients_at_once(query, key, value, again, weights, upstream)
+        seconds = tape.gradient(plain, sources, output_gradients=upstreams)
+        of_query, of_key, of_value, of_upstream = seconds
+        others = map(tf.zeros_like, (blocked, found, probabilities))
+        return of_query, of_key, of_value, *others, of_upstream
+
+    return (of_query, of_key, of_value), second_gradients
+
+
+def _is_short(key):
+    return tf.shape(key)[2] < LONG
+
+
+def _by_example(function, inputs, dtypes):
+    return tf.map_fn(
+        function,
+        inputs,
+        parallel_iterations=_EXAMPLES_AT_ONCE,
+        fn_output_signature=dtypes,
+    )
+
+
+def _attend_at_once(query, key, value, blocked):
+    """Return the weighted mean of the values, and the weights."""
+    probabilities = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) + blocked)
+    return tf.matmul(probabilities, value), probabilities
+
+
+def _gradients_again(query, key, value, blocked, found, upstream):
+    """Return the gradients of query, key and value, whose weights were not kept."""
+    _, probabilities = _attend_at_once(query, key, value, blocked)
+    return _gradients_at_once(query, key, value, found, probabilities, upstream)
+
+
+def _gradients_at_once(query, key, value, found, probabilities, upstream):
+    """Return the gradients of query, key and value."""
     # The sum of the products of the probabilities and their gradients.
     wide = wide_type(query.dtype)
     products = tf.cast(upstream, wide) * tf.cast(found, wide)

@@ -1,5 +1,7 @@
 """Trainings as Keras scripts write them: resumed, in callbacks, by batch, with LoRA."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -7,7 +9,14 @@ import tensorflow as tf
 from small_classifier import LABELS, TEXTS, predict, small_classifier
 from task_cases import CASES
 
-from albert_tf.models import AlbertEarlyExitClassifier, IntegratedGradients
+from albert_tf.layers import attend
+from albert_tf.layers.attend import attend as attend_by_hand
+from albert_tf.layers.fused_gelu import fused_gelu
+from albert_tf.models import (
+    AlbertEarlyExitClassifier,
+    AlbertTextClassifier,
+    IntegratedGradients,
+)
 from albert_tf.training.fine_tuning import fine_tune
 from albert_tf_lite.errors import AlbertError
 
@@ -219,7 +228,8 @@ def test_no_function_keeps_the_weights_of_its_trace():
     # LoRA trains without another `compile`, and what is frozen later stays.
     fit = {"epochs": 1, "verbose": 0}
     model.fit(TEXTS, LABELS, **fit)
-    model.backbone.trainable = False
+    for weight in model.backbone.trainable_weights:
+        weight.trainable = False
     before = model.backbone.get_weights()
     model.fit(TEXTS, LABELS, **fit)
     pairs = zip(before, model.backbone.get_weights(), strict=True)
@@ -283,3 +293,79 @@ def test_clone_model_is_refused():
     copy.set_weights(classifier.get_weights())
     found, expected = predict(copy, TEXTS), predict(classifier, TEXTS)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+# === Second gradients ===
+
+
+def second_gradients(function, inputs):
+    with tf.GradientTape() as outer:
+        outer.watch(inputs)
+        with tf.GradientTape() as inner:
+            inner.watch(inputs)
+            loss = tf.reduce_sum(tf.sin(function(*inputs)))
+        first = inner.gradient(loss, inputs)
+        penalty = tf.add_n([tf.reduce_sum(x * x) for x in first])
+    return first + outer.gradient(penalty, inputs)
+
+
+@pytest.mark.traced
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_second_gradients_equal_those_of_plain_operations(in_graph, monkeypatch):
+    rng = np.random.default_rng(3)
+    inputs = [tf.constant(rng.normal(size=(2, 2, 6, 3))) for _ in range(3)]
+    blocked = tf.constant(np.where(rng.random((2, 1, 1, 6)) < 0.3, -9.0, 0.0))
+
+    def plain(query, key, value):
+        scores = tf.matmul(query, key, transpose_b=True) + blocked
+        return tf.matmul(tf.nn.softmax(scores), value)
+
+    def ours(query, key, value):
+        return attend_by_hand(query, key, value, blocked)
+
+    def plain_gelu(x):
+        return keras.activations.gelu(x, approximate=True)
+
+    for long in (160, 2):
+        monkeypatch.setattr(attend, "LONG", long)
+        for function, other, given in (
+            (ours, plain, inputs),
+            (fused_gelu, plain_gelu, inputs[:1]),
+        ):
+            # In the closure, because TensorFlow would unwrap a function as argument.
+            find = functools.partial(second_gradients, function)
+            if in_graph:
+                find = tf.function(find, autograph=False)
+            found, expected = find(given), second_gradients(other, given)
+            for one, two in zip(found, expected, strict=True):
+                np.testing.assert_allclose(one, two, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.traced
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"run_eagerly": True}, {"jit_compile": True}, {"dtype": "mixed_bfloat16"}],
+)
+def test_a_train_step_of_ones_own_takes_a_gradient_penalty(options):
+    class Penalty(AlbertTextClassifier):
+        def train_step(self, data):
+            x, y, _ = keras.utils.unpack_x_y_sample_weight(data)
+            table = self.backbone.token_embedding.embeddings
+            with tf.GradientTape() as outer:
+                with tf.GradientTape() as inner:
+                    loss = self.compute_loss(x, y, self(x, training=True))
+                gradient = tf.convert_to_tensor(inner.gradient(loss, table.value))
+                penalty = tf.reduce_sum(gradient * gradient)
+                total = loss + 0.5 * penalty
+            weights = self.trainable_variables
+            gradients = outer.gradient(total, [x.value for x in weights])
+            self.optimizer.apply_gradients(zip(gradients, weights, strict=True))
+            return {"loss": loss, "penalty": penalty}
+
+    options = dict(options)
+    sizes = {**ONE_LAYER, "dtype": options.pop("dtype", "float32")}
+    model = small_classifier(cls=Penalty, sizes=sizes, dropout=0.0)
+    model.compile(optimizer=keras.optimizers.AdamW(1e-4), **options)
+    history = model.fit(TEXTS, LABELS, epochs=1, verbose=0).history
+    assert np.isfinite(history["loss"]).all() and history["penalty"][0] > 0
