@@ -55,6 +55,7 @@ def keras_data(
     dataset = task.prepare_dataset(check_batched(x), options.get("fixed", False))
     if task.ignored_class is not None:
         check_width(dataset)
+    check_no_strings(task, dataset)
     return targets_of_one_type(dataset)
 
 
@@ -316,6 +317,20 @@ def check_width(dataset: tf.data.Dataset) -> None:
                 f"or token id per token, special tokens included, and {PADDING_TARGET} "
                 "for those that do not count."
             )
+
+
+def check_no_strings(task: Any, dataset: tf.data.Dataset) -> None:
+    """Raise if targets of a dataset are strings, of which the task made no numbers."""
+    spec = dataset.element_spec
+    targets = tf.nest.flatten(spec[1:2]) if isinstance(spec, tuple) else []
+    if any(target.dtype == tf.string for target in targets):
+        way = "Pass texts and targets as lists, or map the targets to numbers"
+        if task.takes_class_weight and not task.labels:
+            way = "Pass the names of the classes as `labels`, or map them to class ids"
+        raise AlbertError(
+            f"The targets of the dataset are strings, but {type(task).__name__} learns "
+            f"numbers from datasets. {way}."
+        )
 
 
 def targets_of_one_type(dataset: tf.data.Dataset) -> tf.data.Dataset:

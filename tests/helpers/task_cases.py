@@ -15,6 +15,7 @@ from small_classifier import (
 )
 
 from albert_tf import models
+from albert_tf.layers.common import argument_names
 
 COUNT = len(TEXTS)
 PAIRS = (TEXTS, OTHERS)
@@ -74,6 +75,12 @@ class Case:
         backbone = small_backbone(**self.sizes, **sizes)
         task = self.cls.from_backbone(backbone, vocabulary, **self.init_kwargs)
         return randomised(task)
+
+    def without_dropout(self):
+        """The case of a task whose outputs in training are those of inference."""
+        has_rate = "dropout" in argument_names(self.cls, object)
+        rates = {"dropout": 0.0} if has_rate else {}
+        return dataclasses.replace(self, init_kwargs={**self.init_kwargs, **rates})
 
     def features(self, task):
         """The inputs of the model for `x`."""

@@ -38,6 +38,7 @@ class Switch:
     optimizer: Callable[[], Any] = sgd
     compile: dict[str, Any] = dataclasses.field(default_factory=dict)
     fit: dict[str, Any] = dataclasses.field(default_factory=dict)
+    dtype: str = "float32"
     tolerance: float = 2e-5
     # Keras' graphs, where other switches are quicker to test without.
     is_traced: bool = False
@@ -46,7 +47,7 @@ class Switch:
     message: str = ""
 
 
-# In an order by which each is tried first with a task that it suits, see `QUICK`.
+# The first ones are those of `QUICK`, in the order of the tasks that they suit.
 SWITCHES = {
     "class_weight": Switch(
         fit={"class_weight": CLASS_WEIGHT},
@@ -62,9 +63,9 @@ SWITCHES = {
         message="Pairs have no `sample_weight`",
     ),
     "run_eagerly": Switch(compile={"run_eagerly": True}),
-    "steps_per_execution": Switch(compile={"steps_per_execution": 2}, is_traced=True),
     "gradient accumulation": Switch(lambda: sgd(gradient_accumulation_steps=2)),
     "moving averages": Switch(lambda: sgd(use_ema=True, ema_momentum=0.5)),
+    "steps_per_execution": Switch(compile={"steps_per_execution": 2}, is_traced=True),
     "clipping": Switch(lambda: sgd(global_clipnorm=0.1)),
     "schedule": Switch(
         lambda: keras.optimizers.SGD(
@@ -73,10 +74,11 @@ SWITCHES = {
     ),
     "loss scale": Switch(lambda: keras.optimizers.LossScaleOptimizer(sgd())),
     "Adam by its name": Switch(lambda: "adam", tolerance=1e-3),
+    "mixed_bfloat16": Switch(dtype="mixed_bfloat16", tolerance=1e-3),
     "graph": Switch(is_traced=True),
 }
-# For `make test`, each switch for one task, and each task with one switch.
-QUICK = set(zip(CASES, itertools.cycle(SWITCHES), strict=False))
+# For `make test`, the first switches, each for one task.
+QUICK = set(itertools.islice(zip(CASES, SWITCHES, strict=False), 6))
 
 
 def switches(all_switches, quick):
@@ -95,16 +97,12 @@ def switches(all_switches, quick):
 def build(case, **sizes):
     """Build a task without dropout, always with the same weights."""
     keras.utils.set_random_seed(4)
-    arguments = dict(case.init_kwargs)
-    if "dropout" in arguments:
-        arguments["dropout"] = 0.0
-    case = dataclasses.replace(case, init_kwargs=arguments)
-    return case.build(num_layers=1, hidden_dropout=0.0, **sizes)
+    return case.without_dropout().build(num_layers=1, **sizes)
 
 
-def plain_model(case):
-    """Return the graph of the task as a model of Keras, with the task's data."""
-    task = build(case)
+def plain_model(case, **sizes):
+    """Return the task, and its graph as a model of Keras."""
+    task = build(case, **sizes)
     if case.cls is CASES["early-exit classifier"].cls:
         # It trains another graph than it predicts with.
         return task, task
@@ -113,7 +111,7 @@ def plain_model(case):
 
 @switches(SWITCHES, QUICK)
 def test_a_switch_trains_like_plain_keras(case, switch):
-    task = build(case)
+    task = build(case, dtype=switch.dtype)
     task.compile(switch.optimizer(), **switch.compile)
     fit = {"batch_size": BATCH_SIZE, "epochs": 1, "shuffle": False, "verbose": 0}
     if switch.refused_by(case.cls):
@@ -123,8 +121,13 @@ def test_a_switch_trains_like_plain_keras(case, switch):
     keras.utils.set_random_seed(5)
     given = task.fit(case.train_x, case.y, **fit, **switch.fit).history
 
-    other, plain = plain_model(case)
-    plain.compile(switch.optimizer(), other.default_loss(), **other.default_metrics())
+    other, plain = plain_model(case, dtype=switch.dtype)
+    plain.compile(
+        switch.optimizer(),
+        other.default_loss(),
+        run_eagerly=True,
+        **other.default_metrics(),
+    )
     options = dict(switch.fit)
     weights = options.pop("sample_weight", None)
     keras.utils.set_random_seed(5)
@@ -154,6 +157,30 @@ def test_a_switch_trains_like_plain_keras(case, switch):
         )
 
 
+@pytest.mark.nightly
+@pytest.mark.traced
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+@pytest.mark.parametrize("name", CASES)
+def test_xla_evaluates_and_predicts_what_eager_calls_do(name, rate):
+    case = CASES[name]
+    task = case.build(num_layers=1, hidden_dropout=rate, attention_dropout=rate)
+
+    def scores_and_outputs():
+        scores = task.evaluate(case.train_x, case.y, verbose=0, return_dict=True)
+        return scores, task.predict_rows(case.x, verbose=0)[2]
+
+    task.compile(sgd(), jit_compile=True)
+    fit = {"batch_size": BATCH_SIZE, "epochs": 1, "verbose": 0}
+    history = task.fit(case.train_x, case.y, **fit).history
+    assert all(np.all(np.isfinite(x)) for x in history.values())
+    scores, outputs = scores_and_outputs()
+    task.compile(sgd(), run_eagerly=True)
+    eager_scores, eager_outputs = scores_and_outputs()
+    assert scores == pytest.approx(eager_scores, abs=1e-4)
+    pairs = zip(*map(keras.tree.flatten, (outputs, eager_outputs)), strict=True)
+    assert all(np.allclose(a, b, atol=1e-4) for a, b in pairs)
+
+
 @pytest.mark.parametrize(
     "name", few(CASES, ["text classifier"]), ids=[name for name in CASES]
 )
@@ -169,3 +196,7 @@ def test_mixed_float16_stays_finite_over_several_fits(name):
     half.compile("adam")
     with pytest.raises(AlbertError, match='dtype="mixed_float16"'):
         half.fit(case.train_x, case.y, **fit)
+    # 2**-11 for the embedding, the halves of the layer, and the head.
+    pairs = [x.predict_rows(case.x, verbose=0)[2] for x in (half, build(case))]
+    for one, other in zip(*map(keras.tree.flatten, pairs), strict=True):
+        np.testing.assert_allclose(one, other, atol=6 * 2**-11 * np.abs(other).max())

@@ -21,6 +21,8 @@ MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 FRAME = pd.DataFrame({"好": [1], "坏": [0]})
 DATASET = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
 BATCHES = DATASET.batch(2)
+STRINGS = tf.data.Dataset.from_tensor_slices((["天", "地"], ["天", "地"])).batch(2)
+STRINGS_OF_PAIRS = STRINGS.map(lambda x, y: ((x, x), y))
 ONE = (["好"], ["好"])
 IDS = {x: tf.zeros([2, 8], tf.int32) for x in ("token_ids", "padding_mask")}
 WEIGHTS = {"class_weight": {3: 1.0}}
@@ -83,6 +85,8 @@ METHODS += [
     ("AlbertMultiLabelClassifier with y", "text classifier.fit", A, [{"好", "坏"}]),
     ("Pass a column", "text classifier.fit", A, FRAME),
     (r"pass sorted\(y\)", "text classifier.fit", A, {"好"}),
+    ("strings.*as lists", "spelling corrector.fit", STRINGS),
+    ("strings.*as `labels`", "pair classifier.fit", STRINGS_OF_PAIRS),
 ]
 # Each integer argument, and the method that takes it.
 INTEGERS = {
