@@ -16,6 +16,7 @@ import zipfile
 import h5py
 import numpy as np
 import pytest
+import safetensors.numpy
 from checkpoint_files import GOLDEN, config_of
 from small_classifier import small_classifier
 
@@ -84,6 +85,9 @@ def bundle_with_file(pattern, content):
 
 def safetensors_wide(folder):
     save_checkpoint(load_checkpoint(GOLDEN / "google_v2"), folder, "huggingface")
+    # Files of transformers do not hold the sizes of their config.
+    weights = folder / "model.safetensors"
+    safetensors.numpy.save_file(safetensors.numpy.load_file(weights), weights)
     config = json.loads((folder / "config.json").read_text("utf-8"))
     text = json.dumps({**config, "hidden_size": 2_000_000})
     (folder / "config.json").write_text(text, "utf-8")
