@@ -1,0 +1,549 @@
+"""Random Keras scripts train like the plain script, or are refused with an error.
+
+ALBERT_TF_RANDOM_SCRIPTS sets how many; `--hypothesis-seed` repeats a run.
+"""
+
+import dataclasses
+import functools
+import os
+import tempfile
+from typing import Any
+
+import hypothesis
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+from hypothesis import strategies
+from task_cases import CASES, tensor
+
+from albert_tf import AlbertError
+
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.filterwarnings("ignore:Gradients do not exist for variables"),
+    pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer"),
+]
+COUNT = int(os.environ.get("ALBERT_TF_RANDOM_SCRIPTS", "25"))
+EPOCHS, BATCH_SIZE = 2, 4
+RATE, MOMENTUM = 1e-3, 0.5
+RATES = [0.02, 0.01]
+REFUSALS = (AlbertError, ValueError, TypeError)
+METRICS = keras.metrics
+
+
+@dataclasses.dataclass(frozen=True)
+class Script:
+    """The options of a script, each by its name.
+
+    Attributes:
+        saving: the form in which the trained model is saved and loaded, or `""`.
+        is_resumed: bool. The training is interrupted after its first epoch, and goes
+            on with the `.keras` file of that epoch.
+    """
+
+    task: str
+    container: str = "list"
+    callback: str = ""
+    metrics: str = "auto"
+    precision: str = "float32"
+    saving: str = ""
+    is_resumed: bool = False
+
+    @property
+    def case(self):
+        return CASES[self.task]
+
+    @property
+    def has_own_optimizer(self):
+        return self.callback == "LearningRateScheduler"
+
+    @property
+    def tolerance(self):
+        return 1e-5 if self.precision == "float32" else 0.03
+
+    @property
+    def first_epoch(self):
+        """The epoch from which the callbacks of the finished training count."""
+        return 1 if self.is_resumed or self.callback == "BackupAndRestore" else 0
+
+
+# === The data in containers ===
+
+
+def rows(values):
+    """Return a column of values, each a Python object."""
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def is_table(values):
+    """Return whether the values are numbers or strings, or rows of as many."""
+    return isinstance(values, np.ndarray) or isinstance(values[0], (str, int, float))
+
+
+def array(values):
+    if is_table(values):
+        return np.array(values)
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def series(values):
+    return pd.Series(rows(values), index=range(len(values))[::-1])
+
+
+def as_tensor(values):
+    """Return a tensor, or the list where the values are of no type of TensorFlow."""
+    is_of_strings = isinstance(values[0], list) and isinstance(values[0][0], str)
+    if is_of_strings:
+        return tensor(values)
+    return tf.constant(values) if is_table(values) else values
+
+
+CONTAINERS = {
+    "list": rows,
+    "tuple": lambda x: tuple(rows(x)),
+    "array": array,
+    "Series": series,
+    "tensor": as_tensor,
+    # Its columns.
+    "dataset": as_tensor,
+}
+
+
+def contained(values, container):
+    """Return the columns of an example, each in a container."""
+    if values is None:
+        return None
+    if isinstance(values, dict):
+        return {name: contained(part, container) for name, part in values.items()}
+    if isinstance(values, tuple):
+        return tuple(contained(part, container) for part in values)
+    return container(values)
+
+
+def reordered(values, order):
+    return contained(
+        values,
+        lambda x: x[order] if isinstance(x, np.ndarray) else [x[i] for i in order],
+    )
+
+
+@functools.cache
+def sorted_data(name):
+    """Return the data of a task from short to long, as `fit` reads lists.
+
+    So a dataset has the same batches.
+    """
+    case = CASES[name]
+    x = {"x": case.train_x, "y": case.y, "new": case.x}
+    if not case.takes_texts or case.cls.reads_windows:
+        return x
+    lengths = build(Script(name)).preprocessor.pack_texts(case.train_x).lengths
+    order = np.argsort(np.array(lengths), kind="stable")
+    return {part: reordered(values, order) for part, values in x.items()}
+
+
+def data_of(script):
+    """Return `x` and `y` of a script."""
+    data = sorted_data(script.task)
+    container = CONTAINERS[script.container]
+    x, y = contained(data["x"], container), contained(data["y"], container)
+    if script.container != "dataset" or isinstance(y, list):
+        return x, y
+    columns = (x,) if y is None else (x, y)
+    return tf.data.Dataset.from_tensor_slices(columns).batch(BATCH_SIZE), None
+
+
+# === One script ===
+
+
+def build(script):
+    """Return a model, always with the same weights."""
+    keras.utils.set_random_seed(4)
+    return script.case.without_dropout().build(num_layers=1, dtype=script.precision)
+
+
+def compiled(script):
+    task = build(script)
+    metrics = "auto"
+    if script.metrics != "auto":
+        metrics = METRICS_OF_TASKS.get(script.task, OTHER_METRICS)[script.metrics]()
+    if script.has_own_optimizer:
+        task.compile(keras.optimizers.SGD(RATES[0], momentum=0.5), metrics=metrics)
+        return task
+    averages = MOMENTUM if script.callback == "SwapEMAWeights" else None
+    task.compile(metrics=metrics, learning_rate=RATE, ema_momentum=averages)
+    return task
+
+
+class InterruptAfterFirstEpoch(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        if epoch == 1:
+            raise KeyboardInterrupt
+
+
+class Scores(keras.callbacks.Callback):
+    """Evaluate and predict after each epoch."""
+
+    def __init__(self, script):
+        super().__init__()
+        self.script = script
+        self.losses = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        scores = evaluated(self.script, self.model)
+        self.losses.append((scores["loss"], logs["val_loss"]))
+        self.model.predict(sorted_data(self.script.task)["new"], verbose=0)
+
+
+def callbacks_of(script, folder):
+    kinds = keras.callbacks
+    options = {"monitor": "val_loss", "verbose": 0}
+    early = {"patience": 0, "restore_best_weights": True, "mode": "max"}
+    callbacks = {
+        "": lambda: [],
+        "EarlyStopping": lambda: [kinds.EarlyStopping(**options, **early)],
+        "ModelCheckpoint": lambda: [
+            kinds.ModelCheckpoint(f"{folder}/best.keras", save_best_only=True)
+        ],
+        "scores": lambda: [Scores(script)],
+        "LearningRateScheduler": lambda: [
+            kinds.LearningRateScheduler(lambda epoch: RATES[epoch])
+        ],
+        "rate of the default optimizer": lambda: [
+            kinds.LearningRateScheduler(lambda epoch: RATES[epoch])
+        ],
+        "BackupAndRestore": lambda: [kinds.BackupAndRestore(f"{folder}/backup")],
+        "SwapEMAWeights": lambda: [kinds.SwapEMAWeights(swap_on_epoch=True)],
+    }
+    return callbacks[script.callback]()
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A trained task, as loaded if it was saved, and what its training returned."""
+
+    task: Any
+    weights: dict
+    history: dict
+    callbacks: list
+    scores: dict
+
+
+def run(script, folder):
+    """Train, save and load, and evaluate as the script says."""
+    x, y = data_of(script)
+    validation = x if y is None and script.container == "dataset" else (x, y)
+    is_dataset = isinstance(x, tf.data.Dataset)
+    options = {"batch_size": None if is_dataset else BATCH_SIZE, "epochs": EPOCHS}
+    options |= {"shuffle": False, "verbose": 0, "validation_data": validation}
+
+    def train(task, *others, initial_epoch=0):
+        callbacks = [*others, *callbacks_of(script, folder)]
+        keras.utils.set_random_seed(5)
+        return callbacks, task.fit(
+            x, y, callbacks=callbacks, initial_epoch=initial_epoch, **options
+        )
+
+    task = compiled(script)
+    initial_epoch = 0
+    if script.first_epoch:
+        # Before other callbacks that put averages into the model.
+        files = keras.callbacks.ModelCheckpoint(f"{folder}/epoch-1.keras")
+        with pytest.raises(KeyboardInterrupt):
+            train(task, files, InterruptAfterFirstEpoch())
+        task = compiled(script)
+        if script.is_resumed:
+            task = keras.models.load_model(f"{folder}/epoch-1.keras")
+            initial_epoch = 1
+    callbacks, history = train(task, initial_epoch=initial_epoch)
+    weights = values_of(task)
+    task = saved_and_loaded(script, task, folder)
+    scores = evaluated(script, task)
+    return Result(task, weights, history.history, callbacks, scores)
+
+
+def evaluated(script, task):
+    """Return the scores of a task, in the batches of the plain script."""
+    # Keras takes the mean loss of batches, and a batch that of its tokens.
+    size = None if script.container == "dataset" else BATCH_SIZE
+    data = data_of(script)
+    return task.evaluate(*data, batch_size=size, verbose=0, return_dict=True)
+
+
+def saved_and_loaded(script, task, folder):
+    if not script.saving:
+        return task
+    path = f"{folder}/model"
+    if script.saving == "keras":
+        task.save(f"{path}.keras")
+        return keras.models.load_model(f"{path}.keras")
+    if script.saving == "weights":
+        task.save_weights(f"{path}.weights.h5")
+        loaded = compiled(script)
+        loaded.load_weights(f"{path}.weights.h5")
+        return loaded
+    task.save_to_preset(path)
+    return type(task).from_preset(path, dtype=script.precision)
+
+
+def values_of(task):
+    """Return the weights as arrays by name."""
+    return {weight.path: np.array(weight) for weight in task.weights}
+
+
+# === What it should do ===
+
+
+@dataclasses.dataclass(frozen=True)
+class Epoch:
+    """The state after an epoch: its losses and weights."""
+
+    loss: float
+    val_loss: float
+    weights: dict
+
+
+class Recorder(keras.callbacks.Callback):
+    """Set the rate by hand, and average the weights by hand."""
+
+    def __init__(self, script):
+        super().__init__()
+        self.script = script
+        self.epochs, self.averaged, self.averages = [], [], None
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.script.has_own_optimizer:
+            self.model.optimizer.learning_rate = RATES[epoch]
+
+    def on_train_batch_end(self, batch, logs=None):
+        weights = [np.array(weight) for weight in self.model.trainable_weights]
+        if self.averages is not None:
+            pairs = zip(self.averages, weights, strict=True)
+            weights = [MOMENTUM * a + (1 - MOMENTUM) * b for a, b in pairs]
+        self.averages = weights
+
+    def on_epoch_end(self, epoch, logs=None):
+        losses = logs["loss"], logs["val_loss"]
+        before = self.model.get_weights()
+        self.epochs.append(Epoch(*losses, values_of(self.model)))
+        for weight, average in zip(
+            self.model.trainable_weights, self.averages, strict=True
+        ):
+            weight.assign(average)
+        scores = evaluated(self.script, self.model)
+        self.averaged.append(Epoch(losses[0], scores["loss"], values_of(self.model)))
+        self.model.set_weights(before)
+
+
+@functools.cache
+def reference(task, precision, has_own_optimizer):
+    """Return the epochs of the plain script, and those with averaged weights."""
+    callback = "LearningRateScheduler" if has_own_optimizer else ""
+    script = Script(task, callback=callback, precision=precision)
+    model = compiled(script)
+    data = data_of(script)
+    recorder = Recorder(script)
+    keras.utils.set_random_seed(5)
+    model.fit(
+        *data,
+        batch_size=BATCH_SIZE,
+        epochs=EPOCHS,
+        shuffle=False,
+        verbose=0,
+        validation_data=data,
+        callbacks=[recorder],
+    )
+    return recorder.epochs, recorder.averaged
+
+
+# Tasks whose datasets of texts train, because a text has one label that is a number.
+FROM_DATASETS = {
+    "text classifier",
+    "pair classifier",
+    "multi-label classifier",
+    "early-exit classifier",
+    "regressor",
+    "pretrainer",
+    "masked language model",
+    "sentence order",
+    "text embedder",
+}
+
+
+def is_accepted(script):
+    """Return whether the script must run; others may be refused."""
+    if script.callback == "rate of the default optimizer":
+        return False
+    if script.metrics != "auto" and script.task not in METRICS_OF_TASKS:
+        return False
+    if script.container == "tuple":
+        # A tuple of texts is one example with a part per text.
+        return script.case.takes_texts and isinstance(script.case.train_x, tuple)
+    if script.container == "dataset":
+        return script.task in FROM_DATASETS
+    if script.container == "Series":
+        # A column of ids is not an array of them.
+        return script.case.takes_texts
+    return script.container != "tensor" or script.task in FROM_DATASETS
+
+
+def has_other_masks(script):
+    """Return whether the masks of the texts are drawn in another order."""
+    is_drawn = script.task == "masked language model"
+    return is_drawn and (script.first_epoch > 0 or script.container == "dataset")
+
+
+def check(script, result):
+    """Compare a result with the plain script."""
+    plain, averaged = reference(script.task, script.precision, script.has_own_optimizer)
+    epochs = averaged if script.callback == "SwapEMAWeights" else plain
+    counted = epochs[script.first_epoch :]
+    final = counted[-1]
+    if script.callback == "EarlyStopping":
+        final = max(counted, key=lambda epoch: epoch.val_loss)
+    near = {"abs": script.tolerance, "rel": script.tolerance}
+    assert all(np.all(np.isfinite(x)) for x in result.history.values())
+    check_metrics(script, result)
+    if has_other_masks(script):
+        return
+    losses = [epoch.loss for epoch in counted]
+    val_losses = [epoch.val_loss for epoch in counted]
+    assert result.history["loss"] == pytest.approx(losses, **near)
+    assert result.history["val_loss"] == pytest.approx(val_losses, **near)
+    assert result.scores["loss"] == pytest.approx(final.val_loss, **near)
+    assert_close(script, result.weights, final.weights)
+    for callback in result.callbacks:
+        if isinstance(callback, Scores):
+            for given, expected in callback.losses:
+                assert given == pytest.approx(expected, **near)
+        if isinstance(callback, keras.callbacks.ModelCheckpoint):
+            best = min(counted, key=lambda epoch: epoch.val_loss)
+            loaded = keras.models.load_model(callback.filepath)
+            assert_close(script, values_of(loaded), best.weights)
+    if script.saving:
+        assert_close(script, values_of(result.task), final.weights)
+
+
+def assert_close(script, given, expected):
+    for (name, value), other in zip(given.items(), expected.values(), strict=True):
+        # Rounding errors alone move the others.
+        if not name.endswith(script.case.unmoved):
+            np.testing.assert_allclose(
+                value, other, atol=script.tolerance, err_msg=name
+            )
+
+
+# === Metrics ===
+
+
+def check_metrics(script, result):
+    """Compare the metrics with values by hand from what `predict` returns."""
+    hand = METRICS_OF_TASKS.get(script.task, {}).get("by hand")
+    if hand is None:
+        return
+    data = sorted_data(script.task)
+    outputs = result.task.predict(data["new"], verbose=0)
+    expected = hand(np.asarray(outputs, "float64"), np.array(data["y"]))
+    others = result.scores.keys() - {"loss", *expected}
+    assert others <= {"pr_auc"} or script.task == "early-exit classifier", others
+    if script.metrics != "auto" and script.saving != "preset":
+        assert len(result.scores) > 1
+    # A prediction near a threshold may be on its other side in 16 bits.
+    tolerance = 1e-4 if script.precision == "float32" else 0.35
+    for name, value in result.scores.items():
+        if name in expected:
+            assert value == pytest.approx(expected[name], abs=tolerance), name
+
+
+def of_classes(outputs, y):
+    # With an activation, the outputs are probabilities already.
+    is_share = np.allclose(outputs.sum(axis=1), 1, atol=1e-2)
+    shares = outputs if is_share else np.exp(outputs)
+    shares = shares / shares.sum(axis=1, keepdims=True)
+    loss = -np.log(shares[np.arange(len(y)), y]).mean()
+    accuracy = np.mean(outputs.argmax(axis=1) == y)
+    return {"accuracy": accuracy, "top": accuracy, "entropy": loss}
+
+
+def of_labels(outputs, y):
+    chosen = outputs >= 0
+    hits = np.sum(chosen & (y == 1))
+    return {
+        "binary_accuracy": np.mean(chosen == y),
+        "precision": hits / max(np.sum(chosen), 1),
+        "hits": hits / np.sum(y),
+    }
+
+
+def of_numbers(outputs, y):
+    errors = np.ravel(outputs) - y
+    return {"mae": np.abs(errors).mean(), "mse": np.square(errors).mean()}
+
+
+def class_metrics(from_logits=True):
+    return {
+        "names": lambda: ["accuracy"],
+        "objects": lambda: [
+            METRICS.SparseCategoricalAccuracy(name="top"),
+            METRICS.SparseCategoricalCrossentropy(
+                from_logits=from_logits, name="entropy"
+            ),
+        ],
+        "by hand": of_classes,
+    }
+
+
+METRICS_OF_TASKS = {
+    "text classifier": class_metrics(),
+    "pair classifier": class_metrics(from_logits=False),
+    "early-exit classifier": class_metrics(),
+    "sentence order": class_metrics(),
+    "multi-label classifier": {
+        "names": lambda: ["binary_accuracy", "precision"],
+        "objects": lambda: [METRICS.Recall(thresholds=0, name="hits")],
+        "by hand": of_labels,
+    },
+    "regressor": {
+        "names": lambda: ["mae"],
+        "objects": lambda: [METRICS.MeanSquaredError(name="mse")],
+        "by hand": of_numbers,
+    },
+}
+OTHER_METRICS = {
+    "names": lambda: ["accuracy"],
+    "objects": lambda: [METRICS.SparseCategoricalAccuracy()],
+}
+
+# === The test ===
+
+CALLBACKS = ["", "EarlyStopping", "ModelCheckpoint", "scores", "LearningRateScheduler"]
+CALLBACKS += ["BackupAndRestore", "SwapEMAWeights", "rate of the default optimizer"]
+SCRIPTS = strategies.builds(
+    Script,
+    task=strategies.sampled_from(list(CASES)),
+    container=strategies.sampled_from(list(CONTAINERS)),
+    callback=strategies.sampled_from(CALLBACKS),
+    metrics=strategies.sampled_from(["auto", "names", "objects"]),
+    precision=strategies.sampled_from(["float32", "mixed_bfloat16", "mixed_float16"]),
+    saving=strategies.sampled_from(["", "keras", "weights", "preset"]),
+    is_resumed=strategies.booleans(),
+)
+
+
+@hypothesis.settings(max_examples=COUNT)
+@hypothesis.given(SCRIPTS)
+def test_a_random_script_trains_like_the_plain_one_or_is_refused(script):
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            result = run(script, folder)
+        except REFUSALS as error:
+            if is_accepted(script):
+                raise
+            hypothesis.event(f"refused: {type(error).__name__}")
+            return
+        assert script.callback != "rate of the default optimizer"
+        check(script, result)
