@@ -78,7 +78,7 @@ def rows(values):
 
 
 def is_table(values):
-    """Return whether the values are numbers or strings, or rows of as many."""
+    """Return whether the values are numbers or strings, or an array of them."""
     return isinstance(values, np.ndarray) or isinstance(values[0], (str, int, float))
 
 
@@ -96,10 +96,12 @@ def series(values):
 
 def as_tensor(values):
     """Return a tensor, or the list where the values are of no type of TensorFlow."""
-    is_of_strings = isinstance(values[0], list) and isinstance(values[0][0], str)
-    if is_of_strings:
+    if is_table(values):
+        return tf.constant(values)
+    first_row = next(filter(None, values))
+    if isinstance(first_row, list) and isinstance(first_row[0], str):
         return tensor(values)
-    return tf.constant(values) if is_table(values) else values
+    return values
 
 
 CONTAINERS = {
