@@ -38,9 +38,9 @@ def import_tensorflow():
     No log level hides all of them, but `silent_stderr` in a process of the command
     line. `TF_CPP_MIN_LOG_LEVEL=0` shows them.
     """
+    refuse_legacy_keras()
     if may_change_process():
-        refuse_legacy_keras()
-    keep_freed_memory()
+        keep_freed_memory()
     is_verbose = os.environ.get("TF_CPP_MIN_LOG_LEVEL") in ("0", "1")
     is_imported = "tensorflow" in sys.modules
     with (

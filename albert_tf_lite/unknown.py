@@ -39,13 +39,15 @@ class TruncatedTextsWarning(UserWarning):
         self.count, self.total, self.limit, self.part = count, total, limit, part
 
     def __str__(self):
-        counts = f"{self.count:,} of {self.total:,} texts"
         if self.part:
             return (
-                f"{counts} have a {self.part} that is longer than {self.limit} and was "
-                "truncated."
+                f"{self.count:,} of {self.total:,} texts have a {self.part} that is "
+                f"longer than {self.limit} and was truncated."
             )
-        return f"{counts} are longer than {self.limit} and were truncated."
+        return (
+            f"{self.count:,} of {self.total:,} texts are longer than {self.limit} and "
+            "were truncated."
+        )
 
 
 # Warnings that can be sent to another process.
