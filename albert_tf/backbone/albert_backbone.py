@@ -299,7 +299,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         """Freeze the embedding, because small data sets train few rows of its tables.
 
         This freezes the output weights of a masked language model, too, which are the
-        token table. Compile the model again afterwards.
+        token table. Compile a model with an optimizer of your own again afterwards.
         """
         self.embedding.trainable = False
 
