@@ -51,7 +51,10 @@ def weights_differ(first, second):
     "compiled",
     [
         {},
-        {"ema_momentum": 0.9, "gradient_accumulation_steps": 3},
+        pytest.param(
+            {"ema_momentum": 0.9, "gradient_accumulation_steps": 3},
+            marks=pytest.mark.slow,
+        ),
         pytest.param({"optimizer": "own"}, marks=pytest.mark.nightly),
     ],
 )
@@ -97,6 +100,7 @@ def test_a_resumed_fit_without_its_state_warns():
 # === Callbacks ===
 
 
+@pytest.mark.slow
 def test_callbacks_evaluate_and_predict_as_after_the_fit():
     names = ["坏", "中", "好"]
     classifier = small_classifier(sizes=ONE_LAYER, labels=names)
@@ -310,7 +314,9 @@ def second_gradients(function, inputs):
 
 
 @pytest.mark.traced
-@pytest.mark.parametrize("in_graph", [False, True])
+@pytest.mark.parametrize(
+    "in_graph", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_second_gradients_equal_those_of_plain_operations(in_graph, monkeypatch):
     rng = np.random.default_rng(3)
     inputs = [tf.constant(rng.normal(size=(2, 2, 6, 3))) for _ in range(3)]

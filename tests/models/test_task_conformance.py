@@ -274,6 +274,7 @@ def assert_same_from_file(case, task, tmp_path, kind):
         assert theirs.tokenizer.get_vocabulary() == VOCABULARY
     compiled = [x.get_compile_config()["optimizer"]["config"] for x in (loaded, task)]
     settings = [config["task_settings"] for config in compiled]
+    assert settings[0].pop("starts_trained", False) == loaded.starts_trained
     assert settings[0] == settings[1] and settings[0]["loss"] == "auto"
 
 
