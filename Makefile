@@ -59,7 +59,7 @@ figures: $(VENV)/.installed
 
 # A quarter of an hour; run nothing else meanwhile. ASSETS has the data sets.
 benchmark: $(VENV)/.installed-peers
-	$(BIN)/python benchmarks/run_all.py $(if $(ASSETS),--assets '$(ASSETS)')
+	$(BIN)/python -m benchmarks.speed.run_all $(if $(ASSETS),--assets '$(ASSETS)')
 
 # The site, in site/. Warnings, such as broken links, are errors.
 docs: $(VENV)/.installed-docs
@@ -78,16 +78,16 @@ notebooks: $(VENV)/.installed
 	$(BIN)/python scripts/notebooks.py
 
 benchmark-convert: $(VENV)/.installed
-	$(BIN)/python benchmarks/convert.py
+	$(BIN)/python -m benchmarks.speed.convert
 
 # VOCAB is a vocab.txt; OPTIONS are those of the script.
 benchmark-export: $(VENV)/.installed
 	$(INSTALL) '.[cli,hf,litert,onnx]'
-	$(BIN)/python benchmarks/export.py '$(VOCAB)' $(OPTIONS)
+	$(BIN)/python -m benchmarks.speed.export '$(VOCAB)' $(OPTIONS)
 
 benchmark-pretrain-data: $(VENV)/.installed
 	$(INSTALL) '.[cli,hf,fast]'
-	$(BIN)/python benchmarks/pretrain_data.py '$(TEXTS)'
+	$(BIN)/python -m benchmarks.speed.pretrain_data '$(TEXTS)'
 
 clean:
 	rm -rf $(VENV) $(SERVING) $(OLDEST) build $(LITE)/build demo_output dist site

@@ -3,36 +3,30 @@
     python scripts/figures.py [--check]
 
 In a page, `<!-- =NAME -->0.45<!-- -->` is a figure, whose source is in
-`benchmarks/figures.toml`. `<!-- table NAME -->` and `<!-- end -->` enclose a table or
-another generated text. `benchmarks/plots.py` has the plots. `--check` writes nothing
-and fails if a page or a plot is stale; `make lint` runs it.
+`benchmarks/pages/figures.toml`. `<!-- table NAME -->` and `<!-- end -->` enclose a
+table or another generated text. `benchmarks/pages/plots.py` has the plots. `--check`
+writes nothing and fails if a page or a plot is stale; `make lint` runs it.
 """
 
 import argparse
 import json
 import pathlib
 import re
-import statistics
 import sys
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path += [str(ROOT), str(ROOT / "benchmarks")]
+# `benchmarks` is a package of the root, which a script of another folder lacks.
+sys.path.append(str(ROOT))
 
 import generated_texts  # noqa: E402
-import page_tables  # noqa: E402
-import paper_page  # noqa: E402
-import plots  # noqa: E402
 
-RESULTS = ROOT / "benchmarks" / "results"
-IMPORTS = ("tensorflow", "tensorflow_text", "keras_hub")
-# Units of processors for matrix products, the newest first, by flag.
-UNITS = {
-    "amx_bf16": "AMX",
-    "avx512_bf16": "AVX512-BF16",
-    "avx512f": "AVX-512",
-    "avx2": "AVX2",
-}
+from benchmarks.lib.paths import RESULTS  # noqa: E402
+from benchmarks.pages import paper_page, plots  # noqa: E402
+from benchmarks.pages.computed import computed  # noqa: E402
+from benchmarks.pages.page_tables import page_tables  # noqa: E402
+
+TEMPLATES = ROOT / "benchmarks" / "pages" / "figures.toml"
 PAGES = ("*.md", "albert_tf_lite/*.md", "benchmarks/**/*.md", "docs/**/*.md")
 PAGES += ("examples/**/*.md",)
 FIGURE = re.compile(r"<!-- =(\w+) -->.*?<!-- -->", re.DOTALL)
@@ -63,90 +57,16 @@ def _by_data(scores):
 
 def figures(results):
     """Return the texts of the figures in sentences by their name."""
-    values = {**results, **computed(results)}
-    templates = tomllib.loads((ROOT / "benchmarks/figures.toml").read_text("utf-8"))
+    bundled = generated_texts.bundled_checkpoints()
+    values = {**results, **computed(results), "bundled": bundled}
+    templates = tomllib.loads(TEMPLATES.read_text("utf-8"))
     return {name: template.format(**values) for name, template in templates.items()}
-
-
-def computed(results):
-    """Return what is computed from the results, and from other files."""
-    classified = [results[x] for x in page_tables.CLASSIFIED]
-    rates = [job["matrix_gflops"] for x in classified for job in x["jobs"].values()]
-    pairs = [x["predict"] for x in classified]
-    gains = [
-        x["ONNX Runtime int8"]["ratio"] / x["ONNX Runtime float32"]["ratio"]
-        for x in pairs
-    ]
-    start, convert = results["start"], results["convert"]
-    memory = [
-        convert["megabytes"] / 1e3 * row["memory / file"]
-        for name, row in convert["rows"].items()
-        if name != "numpy"
-    ]
-    trained = results["bundled_training"]
-    imports = [start[f"import {x}"]["seconds"] for x in IMPORTS]
-    seeds = {
-        name: {x: y for x, y in row.items() if x.startswith("seed")}.values()
-        for name, row in results["fit_accuracy"]["rows"].items()
-    }
-    return {
-        "accuracy": {
-            f"{name}, {size}": statistics.mean(scores)
-            for name in page_tables.DATA
-            for size in page_tables.SIZES
-            if (scores := page_tables.scores(results, name, size))
-        },
-        "baseline": {
-            name: best[0]
-            for name in results["pretraining_gain"]["rows"]
-            if (best := page_tables.best_baseline(results, *name.rsplit(", ", 1)))
-        },
-        "spread": {
-            "int8": _spread(gains),
-            "matrix_gflops": _spread(rates),
-            "convert": _spread(memory),
-            **{f"fit_accuracy of {x}": _spread(y) for x, y in seeds.items()},
-        },
-        "mean": {
-            name: {x: statistics.mean(y) for x, y in row.items()}
-            for name, row in results["pretraining_gain"]["rows"].items()
-        },
-        "imports": sum(imports),
-        # The Chinese unit of large numbers.
-        "trained_yi": 10 * trained["pretraining"]["billion tokens"],
-        "machines": {
-            name: _machine(file["machine"])
-            for name, file in results.items()
-            if "machine" in file
-        },
-        "bundled": generated_texts.bundled_checkpoints(),
-        "releases": generated_texts.published_scores(),
-    }
-
-
-def _spread(values):
-    return {"smallest": min(values), "largest": max(values)}
-
-
-def _machine(found):
-    """Return the processor and its newest units in both languages."""
-    processor = re.sub(r"\(R\)| Processor", "", found["processor"])
-    units = [name for flag, name in UNITS.items() if flag in found["flags"]][:1]
-    english = f"{found['cores']} cores of an {processor}"
-    chinese = f"{processor} 的 {found['cores']} 个核心"
-    return {
-        "english": " with ".join([english, *units]),
-        "chinese": chinese + "".join(f"（{x}）" for x in units),
-    }
 
 
 def texts(results):
     """Return the functions of the generated texts: of whether a page is in Chinese."""
     paper = paper_page.tables(RESULTS / "paper")
-    made = {
-        name: lambda chinese, make=make: make(results, chinese)
-        for name, make in page_tables.TABLES.items()
-    }
+    made = page_tables(results, computed(results))
     made |= {name: lambda chinese, x=text: x for name, text in paper.items()}
     return made | generated_texts.TEXTS
 

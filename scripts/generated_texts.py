@@ -50,18 +50,6 @@ def _parameters(size):
     return f"{(words + positions * added + dense + vectors) / 1e6:.1f} M"
 
 
-def published_scores():
-    """Return the published accuracies by release, task and split, as a share."""
-    return {
-        name: {
-            f"{task} {split}".strip(): value / 100
-            for task, split, metric, value, *_ in release.get("accuracy", ())
-            if metric == "accuracy"
-        }
-        for name, release in read_releases().items()
-    }
-
-
 def bundled_checkpoints():
     """Return the sizes of the bundled checkpoints, in float32, from their files."""
     found = {}

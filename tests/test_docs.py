@@ -39,7 +39,7 @@ NOT_RUN = {
     r"^hf upload ": "uploads to an account",
     r"corpus/\*\.txt|--steps 10000": "pretrains for hours",
     r"ALBERT_TF_RELEASED": "needs released weights",
-    r"^python benchmarks/": "measures for minutes",
+    r"^python -m benchmarks\.": "measures for minutes",
     r"albert_star_rating|StarRating|star-rating": "tests/test_new_task.py",
     r"^from optimum": "optimum is not installed for the tests",
     r"^from cleanlab": "cleanlab is not installed for the tests",

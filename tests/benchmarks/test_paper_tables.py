@@ -1,16 +1,15 @@
 """The small repetition of the paper's tables: its runs, scores and page."""
 
 import json
-import pathlib
-import runpy
 
 import numpy as np
 import pytest
 from made_records import write
 from processes import run_python
 
-BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
-SCRIPT = BENCHMARKS / "paper_tables.py"
+from benchmarks.pages import paper_page
+
+SCRIPT = "from benchmarks.quality.paper_tables import main; main()"
 OPTIONS = ("--steps", 4, "--batch-tokens", 448, "--steps-per-call", 2)
 OPTIONS += ("--intervals", 2)
 
@@ -44,7 +43,7 @@ def test_runs_are_pretrained_scored_and_shown(tmp_path):
         assert run["tokens"] <= run["padded_tokens"] == 4 * 448
         assert run["scores"].keys() == {"sop", "nsp", "ngrams", "tokens"}
     assert len({run["tokens"] for run in found.values()}) == 1
-    tables = runpy.run_path(str(BENCHMARKS / "paper_page.py"))["tables"](out)
+    tables = paper_page.tables(out)
     row = tables["dropout"].splitlines()[-1].split(" | ")
     assert float(row[3]) == round(100 * found["dropout"]["scores"]["ngrams"], 1)
     assert tables["dropout"].splitlines()[-2].count("not measured") == 6

@@ -1,0 +1,1 @@
+"""Shared by the benchmarks: timing, processes, results, engines and data."""

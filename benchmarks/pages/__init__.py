@@ -1,0 +1,1 @@
+"""Write the pages and plots that show the results."""

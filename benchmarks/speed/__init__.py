@@ -1,0 +1,1 @@
+"""Measure seconds, memory and sizes."""
