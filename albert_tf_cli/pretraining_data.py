@@ -29,8 +29,6 @@ MarkedLabels = Annotated[
     bool | None, mask_option("Label inner characters with ##, as albert_zh.")
 ]
 
-# Options that apply to TFRecords.
-_CONVERSION = {"--input", "--vocab", "--output", "--order", "--cased"}
 # Options that apply to labelled files.
 _LABELLED = {"--labelled", "--vocab", "--output", "--sequence-length", "--cased"}
 _LABELLED |= {"--encoding"}
@@ -43,7 +41,7 @@ def pretrain_data(
         list[str] | None,
         data_option(
             "Text file or pattern such as 'corpus/*.txt'; may be repeated. Also .gz, "
-            ".zst, JSON lines (.jsonl), and TFRecords of albert_zh and others.",
+            ".zst and JSON lines (.jsonl).",
             "--input",
         ),
     ] = None,
@@ -103,9 +101,8 @@ def pretrain_data(
     """Turn text into flat arrays of tokens for pretraining.
 
     The records depend on the seed, not on the number of workers. The same command
-    resumes after an interruption. TFRecords of google-research/albert, albert_zh and
-    earlier versions are converted with their labels and masks. Labelled files make
-    records of their own, for `pretrain --labelled`.
+    resumes after an interruption. Labelled files make records of their own, for
+    `pretrain --labelled`.
 
     \b
     Examples:
@@ -120,12 +117,7 @@ def pretrain_data(
     if bool(files) == bool(labelled):
         raise AlbertError("Give --input for text, or --labelled for labelled files.")
     common.import_tensorflow()
-    from albert_tf.pretraining.tfrecords import find_tfrecords
-
-    choose = _from_labelled if labelled else _from_text
-    if find_tfrecords(args.files):
-        choose = _from_tfrecords
-    make = choose(args, context)
+    make = _from_labelled(args, context) if labelled else _from_text(args)
     with common.progress_bar("Text", context) as progress:
         manifest = make(progress=progress)
     common.print_summary(manifest["counts"])
@@ -154,22 +146,7 @@ def _from_labelled(args, context):
     )
 
 
-def _from_tfrecords(args, context):
-    """Return the function that converts TFRecords."""
-    from albert_tf.pretraining import convert_records
-
-    if given := _given(context) - _CONVERSION:
-        raise AlbertError(
-            f"{', '.join(sorted(given))}: only for text, but {args.files[0]} has "
-            "TFRecords, whose sequences are kept. Leave it out."
-        )
-    return functools.partial(
-        convert_records,
-        *(args.files, args.output, args.vocab, args.order, not args.cased),
-    )
-
-
-def _from_text(args, context):
+def _from_text(args):
     """Return the function that makes records of text."""
     import zh
     from albert_tf.pretraining import PretrainingData, make_pretraining_data

@@ -54,7 +54,7 @@ class PretrainingRecords(Records):
         if not self.manifest:
             raise FileNotFoundError(
                 f"There are no records in {path}: {MANIFEST} is missing. Make them by "
-                "`albert-tf pretrain-data`, also from TFRecords."
+                "`albert-tf pretrain-data`."
             )
         if "heads" in self.manifest:
             raise AlbertError(

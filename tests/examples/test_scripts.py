@@ -100,7 +100,7 @@ SCRIPTS = {
 # The quickest run in CI, the others every night.
 QUICK = ("convert_checkpoint", "pipelines")
 # Run by other tests and by `make demo`.
-OTHERS = ("demo", "make_vocabulary", "serve", "serving_client")
+OTHERS = ("convert_tfrecords", "demo", "make_vocabulary", "serve", "serving_client")
 
 
 @pytest.mark.parametrize(
