@@ -12,7 +12,7 @@ from small_classifier import small_backbone, small_classifier
 
 import albert_tf
 import zh
-from albert_tf import data, pretraining
+from albert_tf import data
 from albert_tf.checkpoints import open_checkpoint, save_checkpoint
 from albert_tf.data.questions import read_squad
 from albert_tf.data.tagged import read_tagged_texts
@@ -48,7 +48,6 @@ READERS = {
     "dev.json": read_squad,
     "corpus.txt": Corpus,
     "words.txt": lambda path: zh.Jieba(user_dictionary=path),
-    "records.tfrecord": lambda path: pretraining.convert_records(path, "x", path),
     "vocab.txt": load_tokenizer,
     "spiece.model": load_tokenizer,
     "model.safetensors": open_checkpoint,

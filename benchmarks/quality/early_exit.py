@@ -93,7 +93,7 @@ def draw(rows, speed, path):
     figure.savefig(path, dpi=120)
 
 
-def main():
+def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="chnsenticorp_clean.zip")
     parser.add_argument("--checkpoint", default=str(MICRO))
@@ -105,7 +105,11 @@ def main():
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = read_arguments()
     x, y = read_reviews(arguments.data, "train.tsv", arguments.train)
     test_x, test_y = read_reviews(arguments.data, "test.tsv", arguments.test)
     models = {}

@@ -121,9 +121,22 @@ class Watch:
         return statistics.median([y - x for x, y in pairs] or [float("nan")])
 
 
+def new_backbone(run, records):
+    """Return the backbone of a run with random weights."""
+    from albert_tf.backbone import AlbertBackbone
+
+    backbone = AlbertBackbone(
+        vocabulary_size=records.tokens["size"],
+        max_sequence_length=records.sequence_length,
+        **{**MICRO_SIZES, **run.sizes},
+    )
+    # Without a sentence task nothing trains the pooler.
+    backbone.pooled_dense.trainable = records.order_classes > 0
+    return backbone
+
+
 def pretrain_run(name, arguments):
     """Pretrain a run and write its weights and its results."""
-    from albert_tf.backbone import AlbertBackbone
     from albert_tf.pretraining import (
         PretrainingRecords,
         build_network,
@@ -138,13 +151,7 @@ def pretrain_run(name, arguments):
     keras.utils.set_random_seed(arguments.seed)
     keras.config.set_dtype_policy(arguments.dtype)
     records = PretrainingRecords(arguments.records, run.order)
-    backbone = AlbertBackbone(
-        vocabulary_size=records.tokens["size"],
-        max_sequence_length=records.sequence_length,
-        **{**MICRO_SIZES, **run.sizes},
-    )
-    # Without a sentence task nothing trains the pooler.
-    backbone.pooled_dense.trainable = records.order_classes > 0
+    backbone = new_backbone(run, records)
     network = build_network(backbone, records.order_classes)
     network.compile(scheduled_optimizer("adamw", arguments.learning_rate))
     watch, state = Watch(arguments.minutes), arguments.output / f"{name}.state"

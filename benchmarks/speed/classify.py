@@ -78,7 +78,7 @@ def _seconds(engine, job, x, y, batch_size):
     return min(timed(runs[job]), timed(runs[job]))
 
 
-def main():
+def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
     parser.add_argument("--assets", default=default, help="folder with the data")
@@ -89,7 +89,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", nargs="+", default=["predict", "fit"])
     parser.add_argument("--avx2", action="store_true", help="no newer instructions")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = read_arguments()
     assets = pathlib.Path(arguments.assets)
     read, sequence_length = DATA[arguments.data]
     x, y = read(assets, arguments.examples)
