@@ -14,6 +14,9 @@ PYTEST := $(PYTEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 export TEXT
 # Python compiles what is imported; pip would compile all of TensorFlow.
 export PIP_COMPILE := 0
+# Keep the bytecode: without it, each process that imports TensorFlow compiles it
+# again, for as long as the import takes otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-slow test-peers test-nightly test-oldest test-notext lint \
 	figures docs notebooks dist benchmark benchmark-convert benchmark-export \
