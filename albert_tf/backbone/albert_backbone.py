@@ -24,7 +24,7 @@ from albert_tf.layers.common import (
     dense,
     get_activation,
 )
-from albert_tf.layers.private_keras import inner_layers
+from albert_tf.layers.private_keras import freeze, inner_layers
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pointers import check_downloaded, read_bytes
 
@@ -301,7 +301,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         This freezes the output weights of a masked language model, too, which are the
         token table. Compile a model with an optimizer of your own again afterwards.
         """
-        self.embedding.trainable = False
+        freeze(self.embedding)
 
     enable_lora = lora.enable_lora
     save_lora_weights = lora.save_lora_weights
@@ -374,6 +374,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
                 layer.quantize(modes[layer.path])
         if low_rank:
             backbone.enable_lora(**low_rank)
+            if not config.get("trainable", True):
+                freeze(backbone)
         return backbone
 
 

@@ -20,7 +20,8 @@ def enable_lora(
     """Freeze all weights and add low-rank ones to some dense layers.
 
     A shared block is adapted once for all layers that run it. Compile a model with an
-    optimizer of your own again afterwards.
+    optimizer of your own again afterwards. `backbone.trainable = False` freezes the
+    low-rank weights, too; `True` after that trains all weights, as in Keras.
 
     Args:
         rank: int. Rank of the factorization.
@@ -42,10 +43,17 @@ def enable_lora(
             f"{unknown}"
         )
     keras_hub.models.Backbone.enable_lora(self, rank, names)
+    # KerasHub leaves the adapted layers inside frozen ones, where `trainable = False`
+    # of the backbone does not reach them (see `freeze`). So weights are frozen instead.
+    for layer in inner_layers(self):
+        layer.trainable = True
+    # Also the biases of the adapted layers, which `save_lora_weights` does not save.
+    for weight in self.weights:
+        weight.trainable = False
     for layer in layers:
-        if layer.lora_enabled and layer.bias is not None:
-            # `save_lora_weights` does not save biases.
-            layer.bias.trainable = False
+        if layer.lora_enabled:
+            layer.lora_kernel_a.trainable = True
+            layer.lora_kernel_b.trainable = True
 
 
 def save_lora_weights(self: Any, filepath: str | os.PathLike) -> None:

@@ -17,6 +17,19 @@ def inner_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return list(layer._flatten_layers(include_self=False))
 
 
+def freeze(layer: keras.layers.Layer) -> None:
+    """Freeze a layer or model with all layers and weights inside it.
+
+    On TensorFlow, Keras ignores `trainable = False` where the outer layer is frozen
+    already, also if layers inside it are not.
+    """
+    layer.trainable = False
+    for inner in inner_layers(layer):
+        inner.trainable = False
+    for weight in layer.weights:
+        weight.trainable = False
+
+
 def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
     """Return the position of a variable among those of an optimizer.
 

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from albert_tf.files import BACKUP, complete_directory
+from albert_tf.layers.private_keras import freeze as freeze_layer
 from albert_tf.layers.private_keras import inner_layers, set_swapped
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf.training.optimizers import unscaled_optimizer
@@ -146,7 +147,7 @@ def _frozen(model, freeze):
     # LoRA freezes single weights of a layer.
     weights = [(weight, weight.trainable) for weight in part.weights]
     try:
-        part.trainable = False
+        freeze_layer(part)
         if not model.trainable_variables:
             raise AlbertError(
                 f"With freeze={freeze!r} {type(model).__name__} has nothing to train, "
@@ -154,7 +155,7 @@ def _frozen(model, freeze):
             )
         yield
     finally:
-        # The outer layers first, whose setter changes the inner ones.
+        # The outer layers first, whose setter changes the inner ones, and weights last.
         for item, is_trainable in (*layers, *weights):
             item.trainable = is_trainable
 

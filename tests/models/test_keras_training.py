@@ -240,13 +240,43 @@ def test_no_function_keeps_the_weights_of_its_trace():
     assert all(np.array_equal(*pair) for pair in pairs)
 
 
+def test_a_frozen_backbone_has_frozen_lora(tmp_path):
+    model = new_classifier()
+    model.backbone.enable_lora(2)
+    model.compile(learning_rate=1e-2)
+    head = [model.output_dense.kernel, model.output_dense.bias]
+    assert [x.name for x in model.trainable_weights] == [
+        *("lora_kernel_a", "lora_kernel_b", "kernel", "bias")
+    ]
+    # Traced before, in graphs.
+    model.fit(TEXTS, LABELS, epochs=1, verbose=0)
+    model.backbone.trainable = False
+    assert list(map(id, model.trainable_weights)) == list(map(id, head))
+    before = model.backbone.get_weights(), [np.array(x) for x in head]
+    model.fit(TEXTS, LABELS, epochs=1, verbose=0)
+    for old, new in zip(before[0], model.backbone.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert all(np.any(old != new) for old, new in zip(before[1], head, strict=True))
+    model.save(tmp_path / "a.keras")
+    model.save_to_preset(tmp_path / "preset")
+    for loaded in (
+        keras.models.load_model(tmp_path / "a.keras"),
+        AlbertTextClassifier.from_preset(str(tmp_path / "preset")),
+    ):
+        assert [x.name for x in loaded.trainable_weights] == ["kernel", "bias"]
+
+
 @pytest.mark.parametrize("is_interrupted", [False, True])
 def test_freezing_restores_what_was_frozen(tmp_path, is_interrupted):
     model = new_classifier(ema_momentum=0.9)
-    model.backbone.embedding.trainable = False
     model.backbone.enable_lora(2)
+    # Of a frozen backbone the user trains one part.
+    model.backbone.trainable = False
+    model.backbone.attention_blocks[0, 0].trainable = True
     model.compile(learning_rate=1e-2)
     before = [weight.trainable for weight in model.backbone.weights]
+    values = model.backbone.get_weights()
+    assert 0 < sum(before) < len(before)
     data = (TEXTS, LABELS)
 
     class Interrupt(keras.callbacks.Callback):
@@ -262,7 +292,9 @@ def test_freezing_restores_what_was_frozen(tmp_path, is_interrupted):
     else:
         fine_tune(*arguments, **options)
     assert [weight.trainable for weight in model.backbone.weights] == before
-    assert not model.backbone.embedding.trainable
+    assert not model.backbone.trainable
+    for old, new in zip(values, model.backbone.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
 
 
 def test_an_interrupted_fit_takes_averages_out_of_the_model():
