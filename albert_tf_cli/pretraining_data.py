@@ -1,6 +1,7 @@
 """The command `albert-tf pretrain-data`."""
 
 import functools
+import pathlib
 import types
 from typing import Annotated, Any, Literal
 
@@ -10,6 +11,7 @@ from albert_tf_cli import common
 from albert_tf_cli.options import (
     Encoding,
     Seed,
+    Sheet,
     Workers,
     advanced_option,
     data_option,
@@ -31,7 +33,7 @@ MarkedLabels = Annotated[
 
 # Options that apply to labelled files.
 _LABELLED = {"--labelled", "--vocab", "--output", "--sequence-length", "--cased"}
-_LABELLED |= {"--encoding"}
+_LABELLED |= {"--encoding", "--sheet"}
 
 
 def pretrain_data(
@@ -77,7 +79,8 @@ def pretrain_data(
         Segmenter, data_option("Word segmenter; whitespace for segmented text.")
     ] = "jieba",
     user_dictionary: Annotated[
-        str | None, data_option("Your dictionary, in jieba's format.")
+        str | None,
+        data_option("Your dictionary, in jieba's format, in UTF-8 or --encoding."),
     ] = None,
     document_per_line: Annotated[
         bool,
@@ -91,6 +94,7 @@ def pretrain_data(
         str, data_option("Field of the JSON lines with the text.")
     ] = "text",
     encoding: Encoding = None,
+    sheet: Sheet = None,
     cased: Annotated[bool, data_option("Do not lower-case.", "--cased")] = False,
     seed: Seed = 1,
     workers: Workers = None,
@@ -133,12 +137,17 @@ def pretrain_data(
 def _from_labelled(args, context):
     """Return the function that makes records of labelled files."""
     from albert_tf.pretraining import make_labelled_data
+    from albert_tf_cli.tasks import Columns
 
     if given := _given(context) - _LABELLED:
         raise AlbertError(
             f"{', '.join(sorted(given))}: only for text without labels. Leave it out."
         )
-    sets = [_labelled_set(x, args.encoding) for x in args.labelled]
+    given_files = [_labelled_file(text) for text in args.labelled]
+    if args.sheet is not None and not any(_is_workbook(x) for *_, x in given_files):
+        raise AlbertError("No file is a workbook of sheets. Leave out --sheet.")
+    columns = Columns(encoding=args.encoding, sheet=args.sheet)
+    sets = [_labelled_set(*given, columns) for given in given_files]
     return functools.partial(
         make_labelled_data,
         *(sets, args.output, args.vocab, args.sequence_length),
@@ -151,6 +160,8 @@ def _from_text(args):
     import zh
     from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
+    if args.sheet is not None:
+        raise AlbertError("--sheet is for workbooks of --labelled. Leave it out.")
     words: Any = zh.Whitespace()
     is_used = args.whole_word and args.segmenter == "jieba"
     if args.user_dictionary is not None and not is_used:
@@ -158,7 +169,8 @@ def _from_text(args):
             "--user-dictionary is for --segmenter jieba and --whole-word. Leave it out."
         )
     if args.segmenter == "jieba":
-        words = zh.Jieba(user_dictionary=args.user_dictionary)
+        encoding = _dictionary_encoding(args.user_dictionary, args.encoding)
+        words = zh.Jieba(args.user_dictionary, encoding)
     settings = PretrainingData(
         args.vocab,
         lowercase=not args.cased,
@@ -179,11 +191,20 @@ def _from_text(args):
     )
 
 
-def _labelled_set(text: str, encoding: str | None) -> Any:
-    """Read the file of NAME:TASK=FILE as a `LabelledSet`."""
-    from albert_tf.pretraining import LabelledSet
+def _dictionary_encoding(path: str | None, encoding: str | None) -> str | None:
+    """Return the encoding of the user dictionary: UTF-8, or that of the text."""
+    if path is None or encoding is None:
+        return None
+    try:
+        pathlib.Path(path).read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return encoding
+    return "utf-8"
+
+
+def _labelled_file(text: str) -> tuple[str, str, str]:
+    """Return the parts of NAME:TASK=FILE."""
     from albert_tf.pretraining.records import TARGETS
-    from albert_tf_cli.tasks import Columns, task_named
 
     head, colon, rest = text.partition(":")
     task, equals, file = rest.partition("=")
@@ -193,7 +214,23 @@ def _labelled_set(text: str, encoding: str | None) -> Any:
             "sentiment:text-classification=reviews.tsv, and TASK one of "
             f"{', '.join(TARGETS)}. Received: {text}"
         )
-    found = task_named(task).read(file, Columns(encoding=encoding))
+    return head, task, file
+
+
+def _is_workbook(file: str) -> bool:
+    from albert_tf.data.rows import detect_format
+
+    return pathlib.Path(file).is_file() and detect_format(file) == ".xlsx"
+
+
+def _labelled_set(head: str, task: str, file: str, columns: Any) -> Any:
+    """Read a labelled file; its `columns` name a sheet of workbooks only."""
+    from albert_tf.pretraining import LabelledSet
+    from albert_tf_cli.tasks import task_named
+
+    if not _is_workbook(file):
+        columns = columns._replace(sheet=None)
+    found = task_named(task).read(file, columns)
     labels = found.arguments.get("labels")
     return LabelledSet(file, head, task, found.x, found.y, labels)
 

@@ -30,6 +30,8 @@ class Jieba:
         user_dictionary: optional path of a file of lines `word [frequency] [tag]` in
             UTF-8 or, with a warning, in GB18030 or UTF-16, or the list of these lines.
             Read by jieba itself, which then finds the words.
+        encoding: optional string, the encoding of that file, such as `"gb18030"`. By
+            default by its content, which for a few words does not suffice.
 
     Raises:
         FileNotFoundError: if the user dictionary does not exist.
@@ -48,10 +50,11 @@ class Jieba:
     def __init__(
         self,
         user_dictionary: str | os.PathLike | Iterable[str] | None = None,
+        encoding: str | None = None,
     ):
         self.user_words = None
         if user_dictionary is not None:
-            self.user_words = _read_dictionary(user_dictionary)
+            self.user_words = _read_dictionary(user_dictionary, encoding)
             _warn_of_unused_words(self.user_words)
         is_installed = importlib.util.find_spec("rjieba") is not None
         self.fast = is_installed and self.user_words is None
@@ -103,11 +106,13 @@ _EXAMPLE = "云原生数据库 10 n"
 _CHECKED, _NAMED = 10_000, 5
 
 
-def _read_dictionary(dictionary: str | os.PathLike | Iterable[str]) -> str:
+def _read_dictionary(
+    dictionary: str | os.PathLike | Iterable[str], encoding: str | None
+) -> str:
     name = "The user dictionary"
     if isinstance(dictionary, str | os.PathLike):
         name = f"{name} {dictionary}"
-        dictionary = stream_lines(dictionary)
+        dictionary = stream_lines(dictionary, encoding)
     # Excel saves a byte order mark, which the reader of files removes.
     lines = [line.strip().removeprefix("\ufeff") for line in dictionary]
     for number, line in enumerate(lines, start=1):

@@ -33,10 +33,16 @@ from albert_tf.checkpoints.layout import (
 from albert_tf.checkpoints.named_heads import head_prefix
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf.files import HUB, find_bundled, split_head
+from albert_tf.layers.common import suggest_arguments
 from albert_tf_lite.errors import AlbertError
 
 CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
 
+# Arguments of tasks, which a backbone does not take.
+_OF_TASKS = (
+    *("head", "labels", "lowercase", "num_classes", "precision", "preprocessor"),
+    *("sequence_length", "tokenizer", "vocabulary"),
+)
 _FORMATS: tuple[Any, ...] = (bundle, huggingface, keras_model)
 
 
@@ -177,6 +183,7 @@ def _find(folder: pathlib.Path) -> list[tuple[Any, pathlib.Path]]:
 # === Loading ===
 
 
+@suggest_arguments(*_OF_TASKS, owner="`from_checkpoint` of the tasks")
 def load_checkpoint(
     path: CheckpointPath,
     config: Config | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,8 @@ from albert_tf_lite.errors import AlbertError
 _LABEL_STUDIO = frozenset(
     ("annotation_id", "annotator", "created_at", "updated_at", "lead_time", "id")
 )
+# The start of the JSON in a cell of such an export: choices, or spans.
+_LABEL_STUDIO_CELL = re.compile(r'\{"choices"|\[\{"(start|end|text|labels)"')
 
 
 def flat(place: str, record: dict[str, Any]) -> dict[str, Any]:
@@ -71,7 +74,7 @@ def label_value(value: Any) -> Any:
     """Return the labels of a cell: a list in JSON, or as Python prints it, is read."""
     if not isinstance(value, str):
         pass
-    elif value.startswith(('{"choices"', '[{"')):
+    elif _LABEL_STUDIO_CELL.match(value):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
@@ -82,7 +85,10 @@ def label_value(value: Any) -> Any:
     elif value.startswith("[") and value.endswith("]"):
         # A name may have brackets, too.
         with contextlib.suppress(ValueError, SyntaxError, RecursionError):
-            value = ast.literal_eval(value)
+            items = ast.literal_eval(value)
+            # `[{"a"}]` has a set of Python, which is no list of labels.
+            if not any(isinstance(item, (set, bytes)) for item in items):
+                value = items
     if isinstance(value, dict) and "choices" in value:
         return value["choices"]
     return value

@@ -164,6 +164,13 @@ def _detect_encoding(path, head, errors):
 def check_kind(path: str | os.PathLike, head: bytes, encoding: str) -> None:
     """Raise if the start of a file is not that of a text."""
     check_start(path, head)
+    # A length of 8 bytes, its checksum of 4, and a protocol buffer.
+    if head[4:8] == bytes(4) and head[12:13] == b"\n":
+        raise AlbertError(
+            f"{path} looks like a TFRecord file, which holds no text but, for example, "
+            "ids to pretrain on. Pass the text itself. examples/convert_tfrecords.py "
+            "converts records of google-research/albert and albert_zh."
+        )
     for signature, kind in _SIGNATURES.items():
         if head.startswith(signature):
             raise AlbertError(f"{path} is not text but looks like {kind}.")

@@ -19,6 +19,7 @@ from albert_tf.export.onnx_network import Network, StoredWeights
 from albert_tf.export.quantization import quantize
 from albert_tf.extras import import_extra
 from albert_tf.files import check_replaced, complete_file
+from albert_tf.layers.common import suggest_arguments
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SETTINGS, checksum_field
@@ -26,6 +27,7 @@ from albert_tf_lite.opening import preset_digest
 from albert_tf_lite.pointers import check_downloaded
 
 
+@suggest_arguments()
 def onnx(
     task: AlbertTask,
     path: str | os.PathLike,

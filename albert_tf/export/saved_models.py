@@ -17,6 +17,7 @@ from albert_tf.files import (
     temporary_directory,
     write_json,
 )
+from albert_tf.layers.common import suggest_arguments
 from albert_tf.model_card import write_model_card
 from albert_tf.models.task import AlbertTask
 from albert_tf.quiet_import import import_tensorflow_text
@@ -43,6 +44,7 @@ print(ask({example}))"""
 _COMMAND = "saved_model_cli show --all --dir ."
 
 
+@suggest_arguments()
 def saved_model(
     task: AlbertTask,
     directory: str | os.PathLike,

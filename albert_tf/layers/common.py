@@ -5,7 +5,7 @@ import functools
 import inspect
 import numbers
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import keras
 from keras import ops
@@ -18,6 +18,8 @@ Activation: TypeAlias = str | Callable[[Tensor], Tensor]
 # The last axis, which layers build on, is always known.
 Shape: TypeAlias = tuple[Any, ...]
 Policy: TypeAlias = str | keras.DTypePolicy | None
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 # As in all layers of both original code bases, the masked LM head included.
 LAYER_NORM_EPSILON = 1e-12
@@ -153,10 +155,47 @@ def check_arguments(cls: type, given: Iterable[str], *others: str) -> None:
     known = [*argument_names(cls, object), "inputs", "outputs", "config_file"]
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, {*known, *others}, 2, 0.65)
-            hint = f"Did you mean {' or '.join(f'`{x}`' for x in close)}?"
-            hint = hint if close else f"Its arguments: {known}"
-            raise TypeError(f"{cls.__name__} has no argument `{name}`. {hint}")
+            raise TypeError(_unknown_argument(cls.__name__, name, known, others))
+
+
+def _unknown_argument(
+    owner: str, name: str, known: list[str], others: Iterable[str] = ()
+) -> str:
+    """Return a message with the names of `known` and `others` that are near."""
+    close = difflib.get_close_matches(name, {*known, *others}, 2, 0.65)
+    hint = f"Did you mean {' or '.join(f'`{x}`' for x in close)}?"
+    hint = hint if close else f"Its arguments: {known}."
+    return f"{owner} has no argument `{name}`. {hint}"
+
+
+def suggest_arguments(
+    *elsewhere: str, owner: str = ""
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return a decorator of functions that names what is near an unknown argument.
+
+    Args:
+        *elsewhere: strings, arguments that users pass to the function although they
+            are those of another one.
+        owner: string, the function that takes these.
+    """
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        known = list(inspect.signature(function).parameters)
+
+        @functools.wraps(function)
+        def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            for name in kwargs:
+                if name in known:
+                    continue
+                message = _unknown_argument(function.__name__, name, known)
+                if close := difflib.get_close_matches(name, elsewhere, 1, 0.65):
+                    message += f" `{close[0]}` is an argument of {owner}."
+                raise TypeError(message)
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    return decorate
 
 
 def check_sizes(**sizes: Any) -> None:

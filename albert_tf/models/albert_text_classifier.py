@@ -8,9 +8,13 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head, head_dropout
-from albert_tf.checkpoints import open_checkpoint
+from albert_tf.checkpoints import Checkpoint, open_checkpoint
 from albert_tf.layers.common import argument_names
-from albert_tf.models.from_checkpoint import other_heads, warn_of_new_head
+from albert_tf.models.from_checkpoint import (
+    other_heads,
+    warn_of_new_head,
+    warn_of_unnamed_outputs,
+)
 from albert_tf.models.keras_metrics import is_of_keras
 from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
@@ -164,6 +168,14 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
                 f"{checkpoint.path} has no classification head. Pass `num_classes=` "
                 f"or `labels=` to start with a new one.{other_heads(checkpoint)}"
             )
+        if found == wanted == 1 and is_single and labels is None:
+            raise AlbertError(
+                f"{checkpoint.path} has a head with one output, which has no class to "
+                "choose. Name its task: regression (AlbertTextRegressor) for numbers "
+                "such as scores, or multi-label (AlbertMultiLabelClassifier) for the "
+                "probability of one label. To start with a new head, pass `labels=` "
+                "or `num_classes=2`."
+            )
         order = class_order(stored.get("labels"), labels)
         are_others = stored.get("labels") and labels and not order
         if wanted != found or are_others:
@@ -171,6 +183,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
                 classes = labels if are_others else wanted
                 warn_of_new_head(checkpoint, "classifier", classes)
             return {**arguments, "num_classes": wanted}, ["classifier"]
+        if labels and not stored.get("labels"):
+            _warn_if_renamed(checkpoint, labels)
         if thresholds and not is_single:
             order = order or range(found)
             stored["thresholds"] = [thresholds[i] for i in order]
@@ -180,6 +194,9 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     def has_heads_in(cls, checkpoint):
         stored = checkpoint.head_config("classifier").get("problem_type")
         is_kind = cls.problem_type == (stored or AlbertTextClassifier.problem_type)
+        if stored is None and checkpoint.num_classes("classifier") == 1:
+            # `read_heads` of a task with one class per text refuses such a head.
+            is_kind = True
         return is_kind and super().has_heads_in(checkpoint)
 
     @classmethod
@@ -200,6 +217,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             stored = checkpoint.head_config("classifier").get("labels")
             if stored != labels and class_order(stored, labels):
                 return cls.from_checkpoint(checkpoint, **kwargs)
+            is_same_size = checkpoint.num_classes("classifier") == len(labels)
+            # `from_checkpoint` warns of others than presets of this class.
+            if not stored and is_same_size and isinstance(checkpoint.model, cls):
+                _warn_if_renamed(checkpoint, labels)
         if "num_classes" in kwargs:
             # Labels and thresholds of the preset belong to its own head.
             own = {"labels", "thresholds"} & set(argument_names(cls, keras.Model))
@@ -293,6 +314,14 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             # The activation that the outputs still need.
             "activation": needed,
         }
+
+
+def _warn_if_renamed(checkpoint: Checkpoint, labels: list) -> None:
+    """Warn if labels are not the numbers of the classes of a head without names."""
+    numbers = list(range(len(labels)))
+    unnamed = [list(map(str, numbers)), [f"LABEL_{i}" for i in numbers]]
+    if list(map(str, labels)) not in unnamed:
+        warn_of_unnamed_outputs(checkpoint, "classes", labels, "labels")
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

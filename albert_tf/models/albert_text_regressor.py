@@ -14,9 +14,12 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.texts import count_examples, scores, split_off
 from albert_tf_lite.answers import score_dicts
+from albert_tf_lite.errors import AlbertError
 
 # Examples whose scores are compared with those of the checkpoint's head.
 COMPARED = 256
+# The `problem_type` in the config of a multi-label classifier.
+_MULTI_LABEL = "multi_label_classification"
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -98,6 +101,12 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
         if head := cls._stored_head(checkpoint):
             if cls.has_heads_in(checkpoint):
                 config = checkpoint.head_config(head)
+                if config.get("problem_type") == _MULTI_LABEL:
+                    raise AlbertError(
+                        f"{checkpoint.path} is a multi-label classifier of one class, "
+                        "whose output is a logit and no score. Load it by "
+                        "AlbertMultiLabelClassifier.from_checkpoint."
+                    )
                 kept = {x: config[x] for x in HEADS["regressor"].fields}
                 return {**kept, **arguments}, []
             warn_of_new_head(checkpoint, head, 1)

@@ -12,7 +12,11 @@ from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.data.tagged import SCHEMES, check_spans, prefixes_of, tag_names
 from albert_tf.data.tags import read_tags
 from albert_tf.models.batching import PADDING_TARGET
-from albert_tf.models.from_checkpoint import other_heads, warn_of_new_head
+from albert_tf.models.from_checkpoint import (
+    other_heads,
+    warn_of_new_head,
+    warn_of_unnamed_outputs,
+)
 from albert_tf.models.keras_metrics import TagAccuracy
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
@@ -141,12 +145,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         is_renamed = named is None or "tags" in arguments
         if count and (tags is named or (is_renamed and len(tags) == count)):
             if named is None and "tags" not in arguments:
-                warnings.warn(
-                    f"{checkpoint.path} does not name its tags. Its {count} outputs "
-                    f"are read as {tags}. Pass `tags=` if this is another order.",
-                    # The caller of `from_checkpoint`.
-                    stacklevel=5,
-                )
+                warn_of_unnamed_outputs(checkpoint, "tags", tags, "tags")
             return {**found, **arguments, "tags": tags}, []
         if count:
             warn_of_new_head(checkpoint, "token_classifier", tags)

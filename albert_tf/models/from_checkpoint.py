@@ -29,10 +29,12 @@ from albert_tf.layers.common import (
 )
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf.tokenizers.checks import check_vocabulary
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 
 # Arguments that start with a new head, those for users first.
 _NEW_HEADS = ("labels", "num_classes", "tags")
+# Heads of pretraining, which are of no fine-tuned task.
+_PRETRAINED = ("masked_lm_head", "sop_head")
 
 
 # === Constructors ===
@@ -265,11 +267,14 @@ def several_heads(
 
 
 def other_heads(checkpoint: Checkpoint) -> str:
-    """Return a sentence with the named heads of a checkpoint, if it has any."""
-    if not checkpoint.named_heads:
-        return ""
-    names = ", ".join(checkpoint.named_heads)
-    return f" Its named heads, to choose by `head=`, are of other tasks: {names}."
+    """Return a sentence with the heads of other tasks in a checkpoint, if any."""
+    if checkpoint.named_heads:
+        names = ", ".join(checkpoint.named_heads)
+        return f" Its named heads, to choose by `head=`, are of other tasks: {names}."
+    fine_tuned = [head for head in checkpoint.heads if head not in _PRETRAINED]
+    if fine_tuned:
+        return f" Its head is of another task: {', '.join(fine_tuned)}."
+    return ""
 
 
 def _starts(cls: Any, checkpoint: Checkpoint, arguments: dict[str, Any]) -> bool:
@@ -328,6 +333,25 @@ def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: Any) -> None:
     warnings.warn(
         f"The {head} of {checkpoint.path} has {checkpoint.num_classes(head)} classes, "
         f"not {wanted}: the model starts with a new head with random weights.",
+        # The caller of `from_checkpoint`.
+        stacklevel=5,
+    )
+
+
+def warn_of_unnamed_outputs(
+    checkpoint: Checkpoint, kind: str, names: list, argument: str
+) -> None:
+    """Warn that names were given to the outputs of a head that has none.
+
+    Args:
+        checkpoint: the checkpoint with the head.
+        kind: string, what the names are: "classes" or "tags".
+        names: list, in the order of the outputs.
+        argument: string, the argument that takes another order.
+    """
+    warnings.warn(
+        f"{checkpoint.path} does not name its {kind}. Its {len(names)} outputs are "
+        f"read as {listed(names, 10)}. Pass `{argument}=` if this is another order.",
         # The caller of `from_checkpoint`.
         stacklevel=5,
     )

@@ -77,6 +77,8 @@ _OF_COLUMNS = (
 def fitting_losses(task: Any, loss: Any) -> Any:
     """Return the `loss` of `compile` as objects that read the outputs of a task."""
 
+    _check_list(task, loss)
+
     def fitting(given):
         given = _named_loss(task, given)
         _check_vectors(task, given)
@@ -92,6 +94,7 @@ def fitting_metrics(task: Any, metrics: Any, targets: str | None) -> Any:
 
     `targets` are those of the loss, see `kind_of_targets`.
     """
+    _check_outputs(task, metrics)
 
     def fitting(given):
         given = _named_metric(task, given)
@@ -227,6 +230,33 @@ def _options(task: Any, cls: type) -> dict[str, Any]:
 
 
 # === Checks ===
+
+
+def _check_outputs(task: Any, metrics: Any) -> None:
+    """Raise unless metrics of a task with several outputs are given by output.
+
+    Keras would read a list in the alphabetical order of the outputs.
+    """
+    outputs = list(task.output) if isinstance(task.output, dict) else []
+    if len(outputs) < 2 or not metrics:
+        return
+    if not isinstance(metrics, dict) or not metrics.keys() <= {*outputs}:
+        example = ", ".join(f'"{name}": [...]' for name in outputs)
+        raise AlbertError(
+            f"{type(task).__name__} has the outputs {', '.join(outputs)}. Pass the "
+            f"metrics of each as {{{example}}}, of which some may be left out. "
+            f"Received: {metrics!r:.200}"
+        )
+
+
+def _check_list(task: Any, losses: Any) -> None:
+    """Raise if losses of several outputs are a list, which has no names."""
+    if isinstance(losses, (list, tuple)) and isinstance(task.output, dict):
+        example = ", ".join(f'"{name}": ...' for name in task.output)
+        raise AlbertError(
+            f"Keras reads a list of losses in the alphabetical order of the outputs of "
+            f"{type(task).__name__}. Pass the loss of each as {{{example}}}."
+        )
 
 
 def is_of_keras(given: Any) -> bool:

@@ -28,7 +28,7 @@ from albert_tf.pretraining.labelled_records import (
     LabelledRecords,
 )
 from albert_tf.pretraining.model import PretrainingModel
-from albert_tf.pretraining.network import backbone_of, features_of
+from albert_tf.pretraining.network import backbone_of, features_of, read_arrays
 from albert_tf.pretraining.records import TARGETS
 from albert_tf.pretraining.step import attraction, squared_errors, weighted_losses
 from albert_tf.pretraining.training import (
@@ -357,17 +357,21 @@ def read_heads(folder: str | os.PathLike) -> dict[str, dict[str, Any]]:
         AlbertError: if both files do not belong together.
     """
     folder = pathlib.Path(folder)
-    check_downloaded(folder / f"{HEADS}.json", folder / f"{HEADS}.npz")
-    heads = json.loads((folder / f"{HEADS}.json").read_text("utf-8"))
-    with np.load(folder / f"{HEADS}.npz", allow_pickle=False) as arrays:
-        needed = {f"{name}/{kind}" for name in heads for kind in ("kernel", "bias")}
-        if differ := needed ^ {*arrays.files}:
-            raise AlbertError(
-                f"{folder / HEADS}.npz and heads.json differ in {sorted(differ)[:3]}. "
-                "Copy both files of one training."
-            )
-        for name, head in heads.items():
-            head |= {x: arrays[f"{name}/{x}"] for x in ("kernel", "bias")}
+    file = folder / f"{HEADS}.json"
+    check_downloaded(file)
+    try:
+        heads = dict(json.loads(file.read_text("utf-8")))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise AlbertError(f"{file} is damaged: {error}. Copy it again.") from error
+    arrays = read_arrays(folder / f"{HEADS}.npz")
+    needed = {f"{name}/{kind}" for name in heads for kind in ("kernel", "bias")}
+    if differ := needed ^ {*arrays}:
+        raise AlbertError(
+            f"{folder / HEADS}.npz and heads.json differ in {sorted(differ)[:3]}. "
+            "Copy both files of one training."
+        )
+    for name, head in heads.items():
+        head |= {x: arrays[f"{name}/{x}"] for x in ("kernel", "bias")}
     return heads
 
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import zipfile
+import zlib
 
 import keras
 import numpy as np
@@ -11,6 +13,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head, masked_lm_head
 from albert_tf.files import complete_file
 from albert_tf.layers.common import Tensor
+from albert_tf_lite.archives import check_zip
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pointers import check_downloaded
 
@@ -78,20 +81,45 @@ def read_weights(path: str | os.PathLike, num_sop_classes: int = 2) -> keras.Mod
     Raises:
         AlbertError: if a weight is missing or has another shape.
     """
-    check_downloaded(path)
-    with np.load(path, allow_pickle=False) as arrays:
+    arrays = read_arrays(path)
+    try:
         config = json.loads(str(arrays["config"]))
-        network = build_network(AlbertBackbone.from_config(config), num_sop_classes)
-        shapes = {x: arrays[x].shape for x in arrays.files}
-        wrong = [x.path for x in network.weights if shapes.get(x.path) != x.shape]
-        if wrong:
-            raise AlbertError(
-                f"{path} does not have the weights of the network: {wrong[:3]}. Copy "
-                "it again, or choose the file of another training."
-            )
-        for weight in network.weights:
-            weight.assign(arrays[weight.path].astype("float32"))
+        backbone = AlbertBackbone.from_config(config)
+    except (LookupError, TypeError, ValueError) as error:
+        raise AlbertError(
+            f"{path} does not have the sizes of a network: {error}. Expected a file of "
+            "`write_weights`, or the weights.npz of `albert-tf pretrain`."
+        ) from error
+    network = build_network(backbone, num_sop_classes)
+    shapes = {name: array.shape for name, array in arrays.items()}
+    wrong = [x.path for x in network.weights if shapes.get(x.path) != x.shape]
+    if wrong:
+        raise AlbertError(
+            f"{path} does not have the weights of the network: {wrong[:3]}. Copy it "
+            "again, or choose the file of another training."
+        )
+    for weight in network.weights:
+        weight.assign(arrays[weight.path].astype("float32"))
     return network
+
+
+def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Return the arrays of a `.npz` file by their names.
+
+    Raises:
+        AlbertError: if the file is damaged or of another kind.
+    """
+    check_downloaded(path)
+    try:
+        check_zip(path)
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except AlbertError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
+        raise AlbertError(
+            f"{path} is damaged, truncated or no .npz file: {error}. Copy it again."
+        ) from error
 
 
 def features_of(batch: dict[str, Tensor]) -> dict[str, Tensor]:

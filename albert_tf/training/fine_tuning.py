@@ -19,6 +19,8 @@ from albert_tf_lite.errors import AlbertError
 
 # The parts of a model that can be frozen, by name.
 FREEZABLE = {"embeddings": "backbone.embedding", "encoder": "backbone"}
+# The attributes that `tune` may set, of multi-label models and of readers.
+_THRESHOLDS = ("thresholds", "null_threshold")
 
 
 def fine_tune(
@@ -97,21 +99,22 @@ def fine_tune(
             order = BatchOrder(seed, skip=state.step)
             return {"shuffle": order, "callbacks": [order, *callbacks]}
 
-        with _frozen(model, freeze):
-            state.fit(
-                model,
-                epochs,
-                ordered,
-                x=train[0],
-                y=train[1],
-                validation_data=dev,
-                batch_size=batch_size,
-                verbose=verbose,
-                class_weight=class_weight,
-            )
-            model.load_weights(state.weights(state.best_epoch))
-        if tune:
-            tune(model)
+        with _thresholds_kept(model):
+            with _frozen(model, freeze):
+                state.fit(
+                    model,
+                    epochs,
+                    ordered,
+                    x=train[0],
+                    y=train[1],
+                    validation_data=dev,
+                    batch_size=batch_size,
+                    verbose=verbose,
+                    class_weight=class_weight,
+                )
+                model.load_weights(state.weights(state.best_epoch))
+            if tune:
+                tune(model)
         metrics = _metrics(state)
         with complete_directory(output) as directory:
             model.save_to_preset(str(directory))
@@ -134,6 +137,19 @@ def _with_averages(model, state, callbacks):
     # A resumed training begins with the saved averages in the model.
     set_swapped(averages, state.epochs > 0 and state.step == 0)
     return [averages, *callbacks]
+
+
+@contextlib.contextmanager
+def _thresholds_kept(model):
+    """Restore the thresholds of a model after an interrupted training."""
+    names = [name for name in _THRESHOLDS if hasattr(model, name)]
+    before = {name: getattr(model, name) for name in names}
+    try:
+        yield
+    except BaseException:
+        for name, value in before.items():
+            setattr(model, name, value)
+        raise
 
 
 @contextlib.contextmanager

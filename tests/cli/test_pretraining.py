@@ -6,6 +6,7 @@ import re
 import shutil
 
 import numpy as np
+import openpyxl
 import pytest
 from command_line import CONFIG, refused, run
 from processes import WITHOUT_TENSORFLOW, run_python
@@ -167,18 +168,22 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
 
 @pytest.mark.slow
 def test_a_stage_on_labelled_files(folder, records, tmp_path):
-    for name, rows in (
-        ("a", ["好评\t天气很好", "差评\t明天下雨"] * 20),
-        ("b", ["差评\t可能下雨", "好评\t公园很好"] * 20),
-    ):
-        lines = ["label\ttext", *rows]
-        (tmp_path / f"{name}.tsv").write_text("\n".join(lines), "utf-8")
+    lines = ["label\ttext", *["好评\t天气很好", "差评\t明天下雨"] * 20]
+    (tmp_path / "a.tsv").write_text("\n".join(lines), "utf-8")
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["another", "sheet"])
+    sheet = workbook.create_sheet("评论")
+    for row in (("label", "text"), *[("差评", "可能下雨"), ("好评", "公园很好")] * 20):
+        sheet.append(row)
+    workbook.save(tmp_path / "b.xlsx")
     (tmp_path / "c.txt").write_text("我 O\n去 O\n公 B-LOC\n园 I-LOC\n\n" * 20, "utf-8")
     vocabulary = ("--vocab", folder / "vocab.txt", "--sequence-length", 32)
-    files = [f"sentiment:text-classification={tmp_path / x}.tsv" for x in "ab"]
+    names = "a.tsv", "b.xlsx"
+    files = [f"sentiment:text-classification={tmp_path / x}" for x in names]
     files.append(f"places:token-classification={tmp_path / 'c.txt'}")
     labelled = [part for file in files for part in ("--labelled", file)]
-    command = ("pretrain-data", *labelled, *vocabulary, "--output", tmp_path / "data")
+    rest = ("--output", tmp_path / "data", "--sheet", "评论")
+    command = ("pretrain-data", *labelled, *vocabulary, *rest)
     out = printed(*command)
     assert "sentiment (text-classification): 好评, 差评" in out
     assert "places (token-classification): LOC" in out and "sets 3" in out
@@ -206,6 +211,10 @@ def test_labelled_files_and_options_that_do_not_fit(records, tmp_path):
     assert "--order: only for text without labels" in refused(
         *command, "--order", "sop"
     )
+    (tmp_path / "b.tsv").write_text("label\ttext\n1\t好\n", "utf-8")
+    command = ("pretrain-data", "--labelled", f"a:regression={tmp_path / 'b.tsv'}")
+    error = refused(*command, *rest, "--sheet", "评论")
+    assert "No file is a workbook of sheets. Leave out --sheet" in error
     changes = {"config": "albert_tiny_zh", "labelled": records}
     command = options(records, tmp_path / "out", **changes)
     assert "holds text without labels" in refused(*command)

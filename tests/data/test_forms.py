@@ -118,6 +118,16 @@ def test_labels_that_differ_and_those_of_cancelled_tasks(read):
         read(read_labelled_texts, whole([given]))
 
 
+def test_labels_that_look_like_json(read):
+    # Names of classes, and lists as Python prints them.
+    for label, expected in (('[{"', '[{"'), ('[{"a"}]', '[{"a"}]'), ("['a']", "a")):
+        content = lines({"text": TEXT, "label": label}, {"text": OTHER, "label": "b"})
+        assert read(read_labelled_texts, content).labels == [expected, "b"]
+    # A spreadsheet cuts cells of 32,767 characters.
+    with pytest.raises(ValueError, match="is damaged JSON of Label Studio"):
+        read(read_labelled_texts, lines({"text": TEXT, "label": '[{"start": 1, "e'}))
+
+
 # === Spans ===
 
 SPANS = [(0, 2, "PER"), (3, 5, "LOC")]

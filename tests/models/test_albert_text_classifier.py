@@ -1,5 +1,7 @@
 """Classifiers: checkpoints, outputs, several classes per text, weights, windows."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -15,9 +17,12 @@ from small_classifier import (
     small_classifier,
 )
 
+from albert_tf import AlbertError, pipeline, save_checkpoint
+from albert_tf.checkpoints.heads import label_fields
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
     AlbertTextClassifier,
+    AlbertTextRegressor,
     ZeroShotClassifier,
     bucket_by_length,
     class_weights,
@@ -27,6 +32,8 @@ from albert_tf.models import (
 
 NAMES = ["坏", "中", "好"]
 ONE_LAYER = {"num_layers": 1}
+# The layout of transformers has a place for such models only.
+GOOGLE = {"embedding_projection": "after_layer_norm"}
 
 
 def multi_label(**kwargs):
@@ -126,6 +133,47 @@ def test_labels_are_values_in_every_form_of_data(tmp_path):
         np.testing.assert_allclose(moved, call(numbered, TEXTS), atol=1e-6)
     with pytest.raises(ValueError, match="in another order"):
         numbered.postprocess(call(numbered, TEXTS), labels=["0", "5", "10"])
+
+
+def test_names_are_given_to_unnamed_outputs_with_a_warning(tmp_path):
+    classifier = small_classifier(2, sizes=GOOGLE)
+    save_checkpoint(classifier, tmp_path / "folder", layout="huggingface")
+    classifier.save_to_preset(tmp_path / "preset")
+    message = r"does not name its classes. Its 2 outputs are read as \['坏', '好'\]"
+    for load, name in (("from_checkpoint", "folder"), ("from_preset", "preset")):
+        load = getattr(AlbertTextClassifier, load)
+        with pytest.warns(UserWarning, match=message) as caught:
+            named = load(tmp_path / name, labels=["坏", "好"])
+        assert len(caught) == 1 and named.labels == ["坏", "好"]
+        np.testing.assert_array_equal(predict(named, TEXTS), predict(classifier, TEXTS))
+        # Their own names, in their order.
+        for labels in ([0, 1], ["LABEL_0", "LABEL_1"]):
+            load(tmp_path / name, labels=labels)
+
+
+def test_a_head_with_one_output_has_the_task_that_the_user_names(tmp_path):
+    """transformers reads it as a score, and its pipeline as the logit of a label."""
+    options = {"labels": ["广告"], "sizes": GOOGLE}
+    one = small_classifier(1, cls=AlbertMultiLabelClassifier, **options)
+    one.output_dense.bias.assign([9.0])
+    save_checkpoint(one, tmp_path, layout="huggingface")
+    (answer,) = pipeline(tmp_path)("好")
+    assert answer["label"] == "广告"
+    with pytest.raises(AlbertError, match="multi-label classifier of one class"):
+        AlbertTextRegressor.from_checkpoint(tmp_path)
+    file = tmp_path / "config.json"
+    config = json.loads(file.read_text("utf-8"))
+    del config["problem_type"]
+    file.write_text(json.dumps(config | label_fields(1)), "utf-8")
+    for task in (None, "text-classification"):
+        with pytest.raises(AlbertError, match="one output.* Name its task: regression"):
+            pipeline(task, tmp_path)
+    with pytest.raises(AlbertError, match="one output.* Name its task: regression"):
+        AlbertTextClassifier.from_checkpoint(tmp_path)
+    score = pipeline("regression", tmp_path)("好")["score"]
+    (label,) = pipeline("multi-label", tmp_path)("好")
+    assert label["score"] == answer["score"]
+    assert label["score"] == pytest.approx(1 / (1 + np.exp(-score)), abs=1e-6)
 
 
 def test_a_long_text_is_the_mean_or_maximum_of_its_windows():

@@ -37,6 +37,21 @@ def probabilities(name):
     return 1 / (1 + np.exp(-logits))
 
 
+def test_metrics_of_several_outputs_are_given_by_output():
+    reader, case = build("question answering"), CASES["question answering"]
+    example = '"start_logits": .*, "end_logits": '
+    # Keras would give the first of two to the end, in alphabetical order.
+    for given in (["accuracy"], "accuracy", {"start": "accuracy"}, [["accuracy"], []]):
+        for name in ("metrics", "weighted_metrics"):
+            with pytest.raises(AlbertError, match=example):
+                reader.compile(**{name: given})
+    with pytest.raises(AlbertError, match=f"list of losses .* {{{example}"):
+        reader.compile(loss=["sparse_categorical_crossentropy"] * 2)
+    reader.compile(metrics={"end_logits": ["accuracy"]})
+    found = reader.evaluate(case.x, case.y, verbose=0, return_dict=True)
+    assert {x for x in found if "accuracy" in x} == {"end_logits_accuracy"}
+
+
 def nested(values):
     """The same metrics in containers that Keras takes."""
     return [values, tuple(values), [list(values)]]

@@ -11,7 +11,7 @@ import tensorflow as tf
 from small_classifier import LABELS, TEXTS, small_backbone, small_classifier
 from task_cases import CASES
 
-from albert_tf import models, pipeline, preprocessing
+from albert_tf import load_checkpoint, models, pipeline, preprocessing
 from albert_tf.layers import EncoderBlock
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -236,6 +236,10 @@ CALLS = {
     "`num_classes=` or `labels=` .*Its named heads, to choose by `head=`": lambda: (
         models.AlbertMultiLabelClassifier.from_checkpoint(MICRO)
     ),
+    "`vocab`. Its .* `vocabulary` is an argument of `from_checkpoint`": lambda: (
+        load_checkpoint(MICRO, vocab="vocab.txt")
+    ),
+    "`poler`. Did you mean `pooler`": lambda: load_checkpoint(MICRO, poler=False),
     "no option vocab. Did you mean vocabulary": lambda: pipeline(
         "topic-classification", MICRO, head="topics", vocab="vocab.txt"
     ),

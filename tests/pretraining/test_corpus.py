@@ -16,6 +16,10 @@ from albert_tf.pretraining.corpus import Corpus
 
 COMPRESSIONS = ["", ".gz", ".zst"]
 DOCUMENTS = [["第一句。", "第二句。"], ["Another document."], ["甲", "乙", "丙"]]
+# The start of a TFRecord file: a length, its checksum, and a `tf.train.Example`.
+RECORD = (
+    (40).to_bytes(8, "little") + b"\x1f\xc3\x80\x7a" + b"\n\x26\n\x24\n\x09input_ids"
+)
 TEXT = "\n\n".join("\n".join(lines) for lines in DOCUMENTS) + "\n"
 
 
@@ -229,6 +233,7 @@ def test_the_content_decides_and_not_only_the_suffix(write):
     for content, message in (
         (b"\x89PNG\r\n\x1a\n", "wiki_02 is not text but looks like an image"),
         (b" <!DOCTYPE html>\n<p>", "wiki_02 looks like a page in HTML"),
+        (RECORD, "wiki_02 looks like a TFRecord file, .* Pass the text itself"),
     ):
         with pytest.raises(ValueError, match=message):
             read([write("AA/wiki_02", content)])

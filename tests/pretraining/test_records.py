@@ -4,12 +4,18 @@ import numpy as np
 import pytest
 
 from albert_tf.files import BUNDLED, find_bundled
-from albert_tf.pretraining import PretrainingRecords, write_records
+from albert_tf.pretraining import (
+    PretrainingRecords,
+    read_heads,
+    read_weights,
+    write_records,
+)
 from albert_tf.pretraining.records import (
     read_shard,
     token_dtype,
     write_shard,
 )
+from albert_tf_lite.errors import AlbertError
 
 SIZE = 90
 VOCABULARY = find_bundled(BUNDLED[0]) / "vocab.txt"
@@ -91,3 +97,25 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, changes, message):
     with pytest.raises(ValueError, match=f"Part 0.*{message}"):
         write_records([part() | changes], tmp_path, VOCABULARY, sequence_length=8)
     assert not [*tmp_path.glob("pretrain-*")]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "text", "changed", "no sizes"])
+def test_damaged_weights_are_named(damage, tmp_path):
+    path = tmp_path / "weights.npz"
+    np.savez_compressed(path, config="{}", kernel=np.arange(3000.0))
+    data = path.read_bytes()
+    content = {
+        "truncated": data[: len(data) // 2],
+        "text": b"kernel",
+        "changed": data[:2000] + bytes(20) + data[2020:],
+        "no sizes": data,
+    }
+    path.write_bytes(content[damage])
+    message = "does not have the sizes" if damage == "no sizes" else "is damaged, trun"
+    with pytest.raises(AlbertError, match=f"weights.npz {message}"):
+        read_weights(path)
+    if damage != "no sizes":
+        (tmp_path / "heads.json").write_text("{}", "utf-8")
+        path.rename(tmp_path / "heads.npz")
+        with pytest.raises(AlbertError, match="heads.npz is damaged"):
+            read_heads(tmp_path)

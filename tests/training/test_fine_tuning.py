@@ -3,13 +3,18 @@
 import json
 import pathlib
 import signal
+from contextlib import nullcontext
 from unittest import mock
 
 import keras
 import numpy as np
 import pytest
 
-from albert_tf.models import AlbertBackbone, AlbertTextClassifier
+from albert_tf.models import (
+    AlbertBackbone,
+    AlbertMultiLabelClassifier,
+    AlbertTextClassifier,
+)
 from albert_tf.training.fine_tuning import fine_tune
 from albert_tf.training.run_state import hold_state
 
@@ -238,6 +243,34 @@ def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path, spy, left):
         assert metrics["history"][score] == pytest.approx(values, rel=1e-5), score
     for first, second in zip(whole.weights, resumed.weights, strict=True):
         np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+def test_thresholds_of_an_interrupted_training_are_those_before(tmp_path):
+    def tune(model):
+        model.thresholds, model.null_threshold = [0.25, 0.75], 3.0
+
+    classifier = AlbertMultiLabelClassifier(new_backbone(), 2, thresholds=[0.5, 0.5])
+    classifier.null_threshold = 1.0
+    classifier.compile(learning_rate=1e-2)
+    rows = np.eye(2)[LABELS]
+    train, dev = (token_ids(8), np.tile(rows, [2, 1])), (token_ids(4), rows)
+    stopped, complete = pytest.raises(KeyboardInterrupt), nullcontext()
+    for epoch, end, expected in (
+        (2, stopped, ([0.5, 0.5], 1.0)),
+        (None, complete, ([0.25, 0.75], 3.0)),
+    ):
+        with end:
+            fine_tune(
+                classifier,
+                train,
+                dev,
+                tmp_path,
+                epochs=2,
+                callbacks=[Spy(interrupted=epoch)],
+                maximise="pr_auc",
+                tune=tune,
+            )
+        assert (list(classifier.thresholds), classifier.null_threshold) == expected
 
 
 def test_a_signal_that_the_program_ignores_stays_ignored(tmp_path):

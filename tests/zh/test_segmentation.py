@@ -59,6 +59,12 @@ def test_a_user_dictionary_is_that_of_jieba(tmp_path):
     path.write_text("\n".join(lines), encoding="gb18030")
     with pytest.warns(UserWarning, match="words.txt is gb18030"):
         assert zh.Jieba(user_dictionary=path)(text) == segmenter(text)
+    # The second line would be UTF-8, too.
+    path.write_text("云原生数据库 10 n\n石墨烯\n", encoding="gb18030")
+    with pytest.raises(AlbertError, match="name its encoding with `encoding=`"):
+        zh.Jieba(user_dictionary=path)
+    named = zh.Jieba(user_dictionary=path, encoding="gb18030")
+    assert named("云原生数据库") == ["云原生数据库"]
     with pytest.raises(TypeError, match="not one string"):
         zh.segment(text)
 
