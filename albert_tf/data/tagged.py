@@ -310,8 +310,9 @@ def _read_all_tags(tokens, joins_equal=True):
     are_few = 2 * len(set(counts) - {OUTSIDE}) <= len(tokens)
     reading = read_tags(counts, are_few or not joins_equal, joins_equal)
     tags = dict(reading.tags)
-    if PIECE in tags and not reading.are_plain:
-        tags[PIECE] = PIECE
+    if not reading.are_plain:
+        pieces = [name for name in tags if name.upper() == PIECE]
+        tags |= dict.fromkeys(pieces, PIECE)
     for token in tokens:
         with _naming(token.place):
             split_tag(tags[token.tag])

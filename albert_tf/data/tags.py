@@ -109,7 +109,7 @@ def read_tags(
 def _may_be_outside(name):
     """Return whether a name is outside of entities, beside tags with a prefix."""
     is_name = name.casefold() in _OUTSIDE_NAMES or name.upper() in _MARK_NAMES
-    return is_name or name == PIECE or is_mark(name)
+    return is_name or name.upper() == PIECE or is_mark(name)
 
 
 # === The forms of tags ===

@@ -10,7 +10,7 @@ from albert_tf_cli import common
 from albert_tf_cli.demo_pages import TEXTS, Page, all_labels, ranking
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled, text_columns, worst
 from albert_tf_lite.answers import ANSWERS
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.exported_model import ExportedModel
 from albert_tf_lite.inputs import class_positions
 
@@ -126,6 +126,11 @@ class MultiLabel(_Classification):
             raise AlbertError(
                 f"No text of {path} has a label. Write the labels of a text into one "
                 'cell, such as "体育|娱乐", or check --label-column.'
+            )
+        if arguments is None and all(set(row) == set(labels) for row in names):
+            raise AlbertError(
+                f"All texts of {path} have the labels {listed(labels)}. Expected texts "
+                "without them, too, with an empty label."
             )
         common.import_tensorflow()
         from albert_tf.preprocessing.texts import multi_hot

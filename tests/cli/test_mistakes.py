@@ -57,6 +57,7 @@ START = f"{TRAIN} train.tsv --checkpoint checkpoint"
 EARLY = {
     f"{TRAIN} no.tsv": "no.tsv is not a file",
     f"{TRAIN} one.tsv": "All texts of one.tsv have the label '1'",
+    f"{TRAIN} one.tsv --task multi-label": "All texts of one.tsv have the labels ['1']",
     f"{TRAIN} train.tsv --test other.tsv": "Expected one of the classes ['0', '1']",
     f"{TRAIN} train.tsv --task summarization": "Name it in the header as one of summa",
     f"{TRAIN} train.tsv": "Missing --checkpoint",

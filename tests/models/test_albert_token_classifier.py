@@ -106,7 +106,7 @@ def test_spans_within_a_token_are_extended_and_counted(tagger):
 BERT_NER = ["<PAD>", "O", "PER-B", "PER-I", "LOC-B", "LOC-I", "X", "[CLS]", "[SEP]"]
 HEADS = {
     "marks": (BERT_NER, ["PER", "LOC"]),
-    "lower case": (["o", "b-per", "i-per"], ["per"]),
+    "lower case": (["o", "b-per", "i-per", "x", "[cls]"], ["per"]),
     "words": (["B", "M", "E", "S"], ["W"]),
     "labels alone": (["PER", "O", "LOC"], ["PER", "LOC"]),
     "no O": (["n", "v"], r"tags=\['I-n', 'I-v', \.\.\.\].*tags=\['S-n', 'S-v', "),
