@@ -17,7 +17,7 @@ needs_onnx = pytest.mark.skipif(
     None in map(importlib.util.find_spec, ("onnx", "onnxruntime")),
     reason="onnx and onnxruntime are not installed (extra `onnx`)",
 )
-SIZES = {"num_layers": 3, "num_heads": 4, "embedding_dim": 16, "hidden_dim": 24}
+SIZES = {"num_layers": 2, "num_heads": 4, "embedding_dim": 16, "hidden_dim": 24}
 PAIRS = (TEXTS, OTHERS)
 # With capital letters, which the tokenizer lower-cases.
 CAPITALS = [*TEXTS, "Hen好"]

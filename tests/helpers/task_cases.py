@@ -59,7 +59,7 @@ class Case:
     outputs: Any  # The shape of each output for `x`; a list of shapes is per text.
     sizes: dict = dataclasses.field(default_factory=dict)
     unmoved: tuple = ()  # Weights without gradient, such as a bias in a softmax.
-    epochs: int = 4  # Until the loss falls.
+    epochs: int = 2  # Until the loss falls.
     fits_on: Any = None  # The `x` of `fit`, if it differs from that of `predict`.
 
     @property

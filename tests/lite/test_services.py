@@ -14,7 +14,14 @@ import warnings
 import hypothesis
 import hypothesis.strategies as st
 import pytest
-from lite_tasks import FORMATS, near, needs_litert, needs_onnx, small_task
+from lite_tasks import (
+    near,
+    needs_litert,
+    needs_onnx,
+    small_task,
+    write_litert,
+    write_onnx,
+)
 from processes import run_python
 from small_classifier import VOCABULARY
 
@@ -117,7 +124,13 @@ def test_telemetry_is_off_unless_the_user_turned_it_on(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
-@pytest.mark.parametrize("write", FORMATS)
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(write_litert, marks=[pytest.mark.slow, needs_litert], id="litert"),
+        pytest.param(write_onnx, marks=needs_onnx, id="onnx"),
+    ],
+)
 def test_a_network_with_threads_refuses_to_answer_after_a_fork(write, tmp_path):
     """The thread pool of ONNX Runtime would end the process with SIGSEGV."""
     write(small_task("labels")[0], tmp_path / "model")

@@ -103,7 +103,7 @@ def test_fill_returns_the_likeliest_tokens_in_order(model):
 
 
 @pytest.mark.traced
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(st.lists(st.lists(st.text(max_size=5), min_size=2, max_size=4), min_size=50))
 def test_offsets_of_masks_in_any_text(model, parts):
     texts = ["[MASK]".join(part) for part in parts]

@@ -77,18 +77,20 @@ SWITCHES = {
         compile={"jit_compile": True}, is_traced=True, tolerance=1e-4
     ),
 }
-# For `make test`, the first switches, each for one task.
+# For `make test`, the first switches, each for one task; graphs are slow.
 QUICK = set(itertools.islice(zip(CASES, SWITCHES, strict=False), 6))
 
 
 def switches(all_switches, quick):
-    """Parametrize a test by tasks and switches, of which `quick` run in `make test`."""
+    """Parametrize a test by tasks and switches, all but `quick` nightly."""
     parameters = []
     for name, switch in itertools.product(CASES, all_switches):
         value = all_switches[switch]
         marks = [pytest.mark.traced] if value.is_traced else []
         if (name, switch) not in quick:
             marks.append(pytest.mark.nightly)
+        elif value.is_traced:
+            marks.append(pytest.mark.slow)
         label = f"{name}, {switch}"
         parameters.append(pytest.param(CASES[name], value, id=label, marks=marks))
     return pytest.mark.parametrize(("case", "switch"), parameters)

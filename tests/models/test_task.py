@@ -126,25 +126,26 @@ def test_few_examples_of_known_labels_have_a_lower_rate(tmp_path):
         str(tmp_path)
     )
 
-    def peak(examples=7, labels=("丙", "甲", "乙"), **options):
+    def peak(labels=("丙", "甲", "乙"), **options):
         classifier = AlbertTextClassifier.from_checkpoint(
             str(tmp_path), labels=list(labels)
         )
         classifier.compile(**options)
-        return classifier, classifier.peak_learning_rate(examples)
+        return classifier, classifier.peak_learning_rate(7)
 
     usual = small_classifier().default_learning_rate
     classifier, rate = peak()
     assert rate == pytest.approx(usual * 7 / 4500)
-    assert peak(examples=450)[1] == pytest.approx(usual / 10)
+    assert classifier.peak_learning_rate(450) == pytest.approx(usual / 10)
+    # A dataset may have any number of examples.
+    assert classifier.peak_learning_rate(800) == usual
+    assert classifier.peak_learning_rate(None) == usual
     classifier.fit(TEXTS, LABELS, batch_size=7, epochs=1, verbose=0)
     config = classifier.optimizer.get_config()["learning_rate"]["config"]
     assert config["peak_learning_rate"] == pytest.approx(rate)
     with pytest.warns(UserWarning, match="new head"):
         assert peak(labels=["甲", "乙", "丁"])[1] == usual
-    # A dataset may have any number of examples.
-    for others in ({"examples": 800}, {"examples": None}, {"learning_rate": usual}):
-        assert peak(**others)[1] == usual
+    assert peak(learning_rate=usual)[1] == usual
 
 
 def test_an_own_optimizer_is_kept_with_its_rate_and_state(tmp_path):

@@ -200,7 +200,7 @@ def test_precision_of_outputs_and_weights(case, task):
     assert 0 < difference(given, expected) < 6 * 2**-8 * max(scale, 1)
 
 
-@by_case((), (), pytest.mark.slow)
+@slow_but_common
 def test_gradient_reaches_every_weight(case, task):
     features, y = case.features(task), case.y
     if case.takes_texts:
@@ -249,7 +249,7 @@ def save_and_load(task, kind, tmp_path):
     return type(task).from_preset(str(tmp_path / "preset"))
 
 
-@by_case((), (), pytest.mark.slow)
+@slow_but_common
 def test_a_preset_gives_the_same_task(case, task, tmp_path):
     assert_same_from_file(case, task, tmp_path, "preset")
     backbone = keras_hub.models.Backbone.from_preset(str(tmp_path / "preset"))

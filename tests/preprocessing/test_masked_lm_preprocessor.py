@@ -81,6 +81,7 @@ def test_a_call_masks_each_text_in_a_dataset_like_keras_hub():
         assert every(x, y)[0] is x
 
 
+@pytest.mark.slow
 @pytest.mark.traced
 def test_words_of_a_segmenter_are_masked_whole():
     def by_three(text):

@@ -182,7 +182,7 @@ ANY_TEXTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(ANY_TEXTS)
 def test_any_strings(proto, piece_tokenizer, reference, texts):
     """Pieces of the original; spans in order, each cleaning up to its piece."""

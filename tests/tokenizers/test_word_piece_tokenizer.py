@@ -243,7 +243,7 @@ ANY_TEXTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 @given(texts=ANY_TEXTS)
 def test_spans_are_ordered_and_hold_their_pieces(tokenizer, texts):
     ids, *spans = tokenizer.tokenize_with_offsets(texts)
