@@ -1,6 +1,7 @@
 """`albert-tf demo`: the page of every task, without a browser and in one."""
 
 import html
+import importlib.util
 import json
 import pathlib
 import re
@@ -21,7 +22,10 @@ from albert_tf_cli.demo_server import build_page, launch, open_model, own_exampl
 from albert_tf_cli.tasks import task_named
 from albert_tf_lite.errors import AlbertError
 
-pytest.importorskip("gradio")
+# Not `importorskip`, because importing Gradio takes seconds in each worker.
+pytestmark = pytest.mark.skipif(
+    not importlib.util.find_spec("gradio"), reason="needs Gradio (extra [demo])"
+)
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TEXT = "很好吃，我想你来！太差了！"

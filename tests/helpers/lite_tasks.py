@@ -27,7 +27,8 @@ GOOGLE = {
     **{"embedding_projection": "after_layer_norm", "normalize_first": True},
     "activation": "relu",
 }
-GROUPS = {"num_attention_groups": 3, "num_ffn_groups": 2, "num_inner_repetitions": 2}
+GROUPS = {"num_layers": 3, "num_attention_groups": 3, "num_ffn_groups": 2}
+GROUPS["num_inner_repetitions"] = 2
 LABELS = {"num_classes": 3, "labels": [*"坏中好"]}
 SOFTMAX = {"num_classes": 3, "pairs": True, "activation": "softmax"}
 CHOSEN = {"num_classes": 4, "thresholds": [0.3, 0.5, 0.6, 0.4]}
