@@ -36,6 +36,7 @@ EXCEPTIONS = {
 SLOW = (
     *("litert", "onnx", "exported", "saved_model", "prune_vocabulary"),
     *("bucket_by_length", "contrastive_pairs", "verify_conversion", "AlbertDistiller"),
+    *("transformers_js", "IntegratedGradients"),
 )
 
 

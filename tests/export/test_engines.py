@@ -124,7 +124,13 @@ def test_low_rank_weights_are_merged(write, tmp_path):
     assert largest_difference(task, model, texts) < 1e-5
 
 
-@pytest.mark.parametrize("write", FORMATS)
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(write_litert, marks=[needs_litert, pytest.mark.slow], id="litert"),
+        pytest.param(write_onnx, marks=needs_onnx, id="onnx"),
+    ],
+)
 def test_a_sentence_piece_model_travels_in_the_file(write, tmp_path):
     proto = sentence_piece_reference.train_model()
     size = SentencePieceTokenizer(proto).vocabulary_size()
