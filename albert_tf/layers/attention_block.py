@@ -156,8 +156,9 @@ class AttentionBlock(AlbertLayer):
 def _is_compiled_by_xla():
     """Return whether TensorFlow traces a function of `jit_compile=True`.
 
-    XLA compiles neither the gradient of a loop over examples nor of the condition
-    around it. TensorFlow has no public way to ask.
+    XLA does not compile the condition of `attend`: it aborts the process where the
+    batch size is dynamic, as in `fit`. TensorFlow has no public way to ask, and Keras
+    knows of the `jit_compile` of a model only, not of a function of the user's own.
     """
     import tensorflow as tf
     from tensorflow.python.ops import control_flow_util
