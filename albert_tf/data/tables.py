@@ -289,7 +289,10 @@ class Table:
         column = self.columns[role]
         for place, row in zip(self.places, self.rows, strict=True):
             if is_missing(row[column]) and not may_lack:
-                raise AlbertError(f"{place} has no field {self.header[column]!r}.")
+                raise AlbertError(
+                    f"{place} has no value in the field {self.header[column]!r}: it is "
+                    "missing, null or NaN. Write one, or delete the row."
+                )
         return [row[column] for row in self.rows]
 
 

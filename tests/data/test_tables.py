@@ -474,7 +474,11 @@ MISTAKES = {
     "full width": ("a.csv", "label，text\n1，好\n", "one column.*replace them by comm"),
     "object": ("a.jsonl", '{"text": {"0": "好"}, "label": 1}', 'orient="records"'),
     "too many": ("a.tsv", "1\ta\tb\tc\n1\td\te\tf\n", "3 columns that may be"),
-    "no field": ("a.jsonl", f'{JSONL}{{"label": 1}}\n', "Line 4 .*no field 'text'"),
+    "no field": (
+        "a.jsonl",
+        f'{JSONL}{{"label": 1}}\n',
+        "Line 4 .*no value in .* 'text'",
+    ),
     "no object": ("a.jsonl", f"{JSONL}[1]\n", "Line 4 .*JSON object.*\\[1\\]"),
     "image": ("a.csv", b"\x89PNG\r\n\x1a\n", "is not text but looks like an image"),
     "zip": ("a.tsv", b"PK\x03\x04 ", "looks like a zip archive"),
