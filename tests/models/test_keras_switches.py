@@ -142,6 +142,11 @@ def test_a_switch_trains_like_plain_keras(case, switch):
         max_tokens=None,
         shuffle=False,
     )
+    if weights is not None and case.cls is models.AlbertPretrainer:
+        # Keras needs one per masked word.
+        batches = batches.map(
+            lambda x, y, w: (x, y, {"mlm_logits": w[:, None], "sop_logits": w})
+        )
     fit_plain = keras.Model.fit
     expected = fit_plain(plain, batches, epochs=1, verbose=0, **options).history
 
