@@ -43,7 +43,10 @@ MULTI_LABEL["thresholds"] = [0.25, 0.75]
 TAGS = tag_names(["PER", "LOC"], "BIOES")
 KINDS = {
     "tags": (AlbertTokenClassifier, {"tags": TAGS, "dropout": 0.2}),
-    "one class": (AlbertTextClassifier, {"num_classes": 1, "dropout": 0.2}),
+    "one label": (
+        AlbertMultiLabelClassifier,
+        {"num_classes": 1, "labels": ["体育"], "dropout": 0.2},
+    ),
     "multi-label": (AlbertMultiLabelClassifier, MULTI_LABEL),
     "mean": (AlbertTextClassifier, {"num_classes": 3, "pooling_mode": "mean"}),
     "mean regressor": (AlbertTextRegressor, {"pooling_mode": "mean"}),
