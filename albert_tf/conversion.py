@@ -13,7 +13,7 @@ from albert_tf.checkpoints.named_heads import head_prefix
 from albert_tf.checkpoints.opening import CheckpointPath
 from albert_tf.checkpoints.plan import plan_weights
 from albert_tf.checkpoints.saving import Saving
-from albert_tf.models.albert_pretrainer import build_model
+from albert_tf.models.task_of_checkpoint import build_model
 from albert_tf_lite.errors import AlbertError
 
 

@@ -9,9 +9,12 @@ from typing import Any
 
 from albert_tf.checkpoints import Checkpoint, open_checkpoint
 from albert_tf.files import BUNDLED
-from albert_tf.models.albert_pretrainer import build_model, task_class
-from albert_tf.models.from_checkpoint import several_heads
 from albert_tf.models.task import TASKS, AlbertTask
+from albert_tf.models.task_of_checkpoint import (
+    build_model,
+    choose_trained_head,
+    task_class,
+)
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pipelines import Pipeline as ExportedPipeline
 
@@ -150,29 +153,9 @@ def pipeline(
         )
     cls = TASKS.get(name or "")
     wrapped = getattr(cls, "wrapped_cls", None)
-    checkpoint = _choose_head(open_checkpoint(path, head=head), cls)
+    checkpoint = choose_trained_head(open_checkpoint(path, head=head), cls)
     model = _load_task(checkpoint, wrapped or cls)
     return Pipeline(cls(model) if cls and wrapped else model, model, **options)
-
-
-def _choose_head(checkpoint: Checkpoint, cls: Any) -> Checkpoint:
-    """Return a checkpoint with its only named head for a task, or for any with `None`.
-
-    A head without a name that is trained for the task is preferred.
-    """
-
-    def is_trained(checkpoint: Checkpoint) -> bool:
-        found = task_class(checkpoint)
-        if cls is None:
-            return found is not None
-        return cls.has_heads_in(checkpoint) or bool(found and issubclass(found, cls))
-
-    if not checkpoint.named_heads or checkpoint.head or is_trained(checkpoint):
-        return checkpoint
-    found = [view for view in checkpoint.views().values() if is_trained(view)]
-    if len(found) > 1:
-        raise several_heads(checkpoint, [x.head for x in found])
-    return found[0] if found else checkpoint
 
 
 def _load_task(checkpoint: Checkpoint, cls: Any) -> Any:

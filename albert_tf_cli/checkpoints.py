@@ -126,7 +126,7 @@ def inspect(
 
 def _head_rows(opened, heads):
     """Return named heads as rows of a report."""
-    from albert_tf.models.albert_pretrainer import task_class
+    from albert_tf.models.task_of_checkpoint import task_class
 
     rows = {}
     for name, head in heads.items():
@@ -281,7 +281,7 @@ def prune(
     from albert_tf.backbone import AlbertBackbone
     from albert_tf.checkpoints import open_checkpoint, prune_vocabulary
     from albert_tf.checkpoints.saving import Saving
-    from albert_tf.models.albert_pretrainer import build_model
+    from albert_tf.models.task_of_checkpoint import build_model
 
     opened = open_checkpoint(checkpoint, config=config)
     # A preset is opened as its model. Prune those of KerasHub as models of ours.

@@ -68,7 +68,7 @@ def open_model(model: str) -> Any:
     """Return the pipeline of a model; that of fill-mask without a fine-tuned head."""
     from albert_tf import pipeline
     from albert_tf.checkpoints import open_checkpoint
-    from albert_tf.models.albert_pretrainer import task_class
+    from albert_tf.models.task_of_checkpoint import task_class
 
     checkpoint: Any = open_checkpoint(model)
     name = getattr(checkpoint.model, "name_of_task", None)

@@ -13,7 +13,7 @@ import pathlib
 import albert_tf
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.files import BUNDLED, find_bundled
-from albert_tf.models.albert_pretrainer import task_class
+from albert_tf.models.task_of_checkpoint import task_class
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.opening import NETWORK, open_exported
 

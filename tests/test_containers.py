@@ -18,8 +18,8 @@ import zh
 from albert_tf import data, evaluation, models
 from albert_tf.checkpoints import prune_vocabulary
 from albert_tf.pipelines import Pipeline
-from albert_tf.preprocessing.texts import check_class_names, class_ids
 from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.trainers.labels import check_class_names, class_ids
 
 TEXTS, OTHERS = ["很好吃，我想", "差", "他 去", "太差了！"], ["好", "", "你们", "不"]
 MASKED = [f"{text}[MASK]" for text in TEXTS]
@@ -106,8 +106,9 @@ class Stop(Exception):
 def test_fit_and_predict_read_any_container(name, containers, monkeypatch):
     case, task, seen = CASES[name], CASES[name].build(), []
 
-    def train(self, x, y, weights=None, **options):
-        seen.append([x, task.targets(x, y), weights])
+    def train(self, examples, options):
+        targets = task.targets(examples.x, examples.y)
+        seen.append([examples.x, targets, examples.sample_weight])
         if len(seen) == 2:
             raise Stop
 

@@ -22,10 +22,10 @@ from albert_tf.models.classifier_tools import (
     predict_windows,
     tune_thresholds,
 )
-from albert_tf.models.datasets import bucket_by_length
 from albert_tf.models.early_exit import AlbertEarlyExitClassifier
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf.models.zero_shot_classifier import ZeroShotClassifier
+from albert_tf.trainers.datasets import bucket_by_length
 
 __all__ = [
     "SIZES",

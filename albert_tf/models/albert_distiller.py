@@ -8,8 +8,8 @@ from albert_tf.models.albert_text_classifier import (
     AlbertMultiLabelClassifier,
     AlbertTextClassifier,
 )
-from albert_tf.models.batching import size_or_default, text_batches
-from albert_tf.preprocessing.texts import read_examples
+from albert_tf.trainers.batching import size_or_default, text_batches
+from albert_tf.trainers.examples import read_examples
 from albert_tf_lite.errors import AlbertError
 
 
@@ -96,24 +96,25 @@ class AlbertDistiller:
         if max_tokens is None:
             batch_size = size_or_default(batch_size)
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        x, y = read_examples(x, y)
-        train = self._batches(x, y, shuffle=shuffle, **options)
+        examples = read_examples(x, y)
+        train = self._batches(examples, shuffle=shuffle, **options)
         if validation_data is not None:
-            validation_data = self._batches(*validation_data, **options)
+            dev = read_examples(*validation_data)
+            validation_data = self._batches(dev, **options)
         student = self.student
-        student.prepare_fit(x, y)
+        student.adapt_to(examples)
         metric = keras.metrics.MeanMetricWrapper(self._agree, name="agreement")
-        loss = self._loss(y is not None)
+        loss = self._loss(examples.y is not None)
         student.compile(loss=loss, metrics=[metric], **self._options)
         try:
             return student.fit(train, validation_data=validation_data, **kwargs)
         finally:
             student.compile()
 
-    def _batches(self, x, y=None, **options):
+    def _batches(self, examples, **options):
         """Return batches whose targets are the teacher's logits, then the labels."""
-        student, (x, y) = self.student, read_examples(x, y)
-        outputs = self.teacher.predict(x, verbose=0)
+        student, x, y = self.student, examples.x, examples.y
+        outputs = self.teacher.predict(examples, verbose=0)
         logits = ops.convert_to_numpy(_class_logits(self.teacher, outputs))
         targets = [logits.reshape(len(logits), -1)]
         if y is not None:

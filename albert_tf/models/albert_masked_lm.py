@@ -1,5 +1,5 @@
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import masked_lm_head
-from albert_tf.models.batching import prefetched
-from albert_tf.models.prediction import predict_batches
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
-from albert_tf.preprocessing.texts import Texts, is_pair
+from albert_tf.preprocessing.texts import Texts
+from albert_tf.trainers.batching import prefetched
+from albert_tf.trainers.prediction import Outputs, predict_batches
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts, check_integer
 from albert_tf_lite.sentence_piece import SPACE_PIECE
@@ -33,8 +33,10 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     on records of a large corpus.
 
     Args:
-        backbone, pairs, compile: as for `AlbertTextClassifier`.
+        backbone: an `AlbertBackbone`.
         preprocessor: optional `AlbertMaskedLMPreprocessor`.
+        pairs: bool. An example is a pair of texts; `fit` sets it.
+        compile: bool. Compile with the defaults.
 
     Inputs:
         The dict `AlbertBackbone` takes, and `mask_positions`, an int32 tensor
@@ -115,7 +117,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             top_k: int. The number of answers per mask.
             targets: optional tokens of the vocabulary, the only ones to choose from.
                 Their scores remain the probabilities among all tokens.
-            batch_size: as for `predict`.
+            batch_size: optional int, by default more than 32 for short texts.
 
         Returns:
             For one text a list of dicts, the likeliest first: `score`, a probability;
@@ -133,27 +135,32 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             return self.fill([texts], top_k, targets, batch_size)[0]
         texts, tokenizer = as_texts(texts), self.preprocessor.tokenizer
         allowed = _target_ids(tokenizer, targets)
-        mask = re.escape(tokenizer.mask_token)
         logits = self.predict(texts, batch_size=batch_size, verbose=0)
         filled = []
-        for i, (text, rows) in enumerate(zip(texts, logits, strict=True)):
-            places = [match.span() for match in re.finditer(mask, text)]
-            if not 0 < len(places) == len(rows):
-                raise AlbertError(
-                    f"Text {i} has {len(places)} {tokenizer.mask_token}, {len(rows)} "
-                    f"within sequence_length={self.preprocessor.sequence_length} "
-                    f"tokens. Expected at least one, and all within these: {text!r:.80}"
-                )
+        for number, text in enumerate(texts):
+            places = self._mask_places(number, text, len(logits[number]))
+            probabilities = self.probabilities(logits[number]).numpy()
             answers = []
-            probabilities = self.probabilities(rows).numpy()
             for place, scores in zip(places, probabilities, strict=True):
                 best = np.argsort(-scores[allowed], kind="stable")[:top_k]
                 ids = allowed[best].tolist()
                 answers.append(
-                    [_filled(text, place, tokenizer, x, float(scores[x])) for x in ids]
+                    [_filled(text, place, tokenizer, i, float(scores[i])) for i in ids]
                 )
             filled.append(answers[0] if len(answers) == 1 else answers)
         return filled
+
+    def _mask_places(self, number, text, predicted):
+        """Return start and end of each mask of a text; raise if one is truncated."""
+        token = self.preprocessor.tokenizer.mask_token
+        places = [match.span() for match in re.finditer(re.escape(token), text)]
+        if not 0 < len(places) == predicted:
+            raise AlbertError(
+                f"Text {number} has {len(places)} {token}, {predicted} within "
+                f"sequence_length={self.preprocessor.sequence_length} tokens. Expected "
+                f"at least one, and all within these: {text!r:.80}"
+            )
+        return places
 
     def pseudo_perplexity(
         self, texts: Sequence[str], batch_size: int | None = None
@@ -165,7 +172,8 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
         Args:
             texts: list of strings.
-            batch_size: as for `predict`; an example is a text with one token masked.
+            batch_size: optional int, texts with one token masked per batch; by default
+                more than 32 for short texts.
 
         Returns:
             A float array [texts]; NaN for a text without tokens.
@@ -176,36 +184,47 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         """
         tokenizer = self.preprocessor.tokenizer
         packed = self.preprocessor.pack_texts(texts)
-        ids, rows = packed.tokens.values.numpy(), packed.tokens.value_rowids().numpy()
+        ids = packed.tokens.values.numpy()
+        text_of_token = packed.tokens.value_rowids().numpy()
         positions = tf.ragged.range(packed.lengths).values.numpy()
+        # A token without special ones, its text, and its position there.
         is_text = ~np.isin(ids, (tokenizer.cls_token_id, tokenizer.sep_token_id))
-        ids, rows, positions = (x[is_text] for x in (ids, rows, positions))
+        ids, text_of_token = ids[is_text], text_of_token[is_text]
+        positions = positions[is_text]
         logs = np.zeros(len(ids))
         # Each example has as many logits as the vocabulary.
         for start in range(0, len(ids), ROWS_AT_A_TIME):
-            part = slice(start, start + ROWS_AT_A_TIME)
-            tokens = tf.gather(packed.tokens, rows[part])
-            values, places = tokens.values.numpy(), tokens.row_starts().numpy()
-            values[places + positions[part]] = tokenizer.mask_token_id
-            masked = PackedTexts(
-                tokens=tokens.with_values(tf.constant(values)),
-                first_lengths=tf.gather(packed.first_lengths, rows[part]),
+            some = slice(start, start + ROWS_AT_A_TIME)
+            logs[some] = self._log_probabilities(
+                packed, text_of_token[some], positions[some], ids[some], batch_size
             )
-            batches = self.prediction_batches(masked, batch_size)
-            logits = np.concatenate(predict_batches(self, batches, verbose=0))
-            # Texts may have more masks.
-            is_ours = np.isin(
-                np.flatnonzero(values == tokenizer.mask_token_id),
-                places + positions[part],
-            )
-            scores = self.probabilities(logits[is_ours]).numpy()
-            found = np.take_along_axis(scores, ids[part, np.newaxis], axis=1)[:, 0]
-            # Never log 0, of a token that rounds to impossible.
-            logs[part] = np.log(np.maximum(found, 1e-37))
-        counts = np.bincount(rows, minlength=len(packed))
-        sums = np.bincount(rows, weights=logs, minlength=len(packed))
+        counts = np.bincount(text_of_token, minlength=len(packed))
+        sums = np.bincount(text_of_token, weights=logs, minlength=len(packed))
         with np.errstate(invalid="ignore"):
             return np.exp(-sums / counts)
+
+    def _log_probabilities(self, packed, texts, positions, ids, batch_size):
+        """Return the logarithm of the probability of some tokens, each masked alone.
+
+        All but `packed` and `batch_size` are arrays [tokens].
+        """
+        mask_id = self.preprocessor.tokenizer.mask_token_id
+        tokens = tf.gather(packed.tokens, texts)
+        values = tokens.values.numpy()
+        places = tokens.row_starts().numpy() + positions
+        values[places] = mask_id
+        masked = PackedTexts(
+            tokens=tokens.with_values(tf.constant(values)),
+            first_lengths=tf.gather(packed.first_lengths, texts),
+        )
+        batches = self.prediction_batches(masked, batch_size)
+        logits = np.concatenate(predict_batches(self, batches, verbose=0))
+        # Texts may have more masks.
+        is_ours = np.isin(np.flatnonzero(values == mask_id), places)
+        probabilities = self.probabilities(logits[is_ours]).numpy()
+        of_ids = np.take_along_axis(probabilities, ids[:, np.newaxis], axis=1)[:, 0]
+        # Never log 0, of a token that rounds to impossible.
+        return np.log(np.maximum(of_ids, 1e-37))
 
     def probabilities(self, logits: tf.Tensor) -> tf.Tensor:
         """Return the probabilities of tokens.
@@ -231,7 +250,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         """Return the answers of `fill`."""
         return self.fill(x, top_k=top_k, targets=targets, batch_size=batch_size)
 
-    def postprocess(self, outputs: Any, top_k: int = 5) -> dict[str, Any]:
+    def postprocess(self, outputs: Outputs, top_k: int = 5) -> dict[str, Any]:
         """Return the `tokens`, `token_ids` and `scores` [batch, masks, top_k]."""
         scores, token_ids = tf.math.top_k(self.probabilities(outputs), top_k)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
@@ -241,13 +260,18 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             "scores": scores,
         }
 
-    def serve(self, texts: Any, call: Any, **options: Any) -> dict[str, Any]:
+    def serve(
+        self, texts: tuple[tf.Tensor, ...], call: Callable, **options: Any
+    ) -> dict[str, Any]:
         """Return the `answers`; empty, -1 and 0 after the last mask of a text."""
         features = self.preprocessor.features(texts)
-        found = self.postprocess(call(features), **options)
+        answers = self.postprocess(call(features), **options)
         is_mask = (features["mask_positions"] > 0)[..., tf.newaxis]
-        fill = {"tokens": "", "token_ids": -1, "scores": 0.0}
-        return {name: tf.where(is_mask, x, fill[name]) for name, x in found.items()}
+        return {
+            "tokens": tf.where(is_mask, answers["tokens"], ""),
+            "token_ids": tf.where(is_mask, answers["token_ids"], -1),
+            "scores": tf.where(is_mask, answers["scores"], 0.0),
+        }
 
     # === Training ===
 
@@ -259,18 +283,17 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             )
         return self.preprocessor.word_starts(x)
 
-    def training_batches(
-        self, x, y, sample_weight=None, *, fixed=False, **options
-    ) -> tf.data.Dataset:
-        """Return batches with other masks in each epoch, unless `fixed`."""
-        batches = super().training_batches(x, y, sample_weight, **options)
-        return prefetched(self._with_masks(batches, fixed))
+    def training_batches(self, examples, options):
+        """Return batches with other masks in each epoch, unless these are fixed."""
+        batches = super().training_batches(examples, options)
+        return prefetched(self._with_masks(batches, options.fixed))
 
-    def prepare_dataset(self, dataset, fixed=False):
+    def prepare_dataset(self, examples, fixed):
+        dataset = examples.x
         spec = dataset.element_spec
-        x = spec[0] if isinstance(spec, tuple) and len(spec) < 2 else spec
-        is_packed = isinstance(x, dict) and "mask_positions" not in x
-        if is_pair(dataset) is None and not is_packed:
+        features = spec[0] if isinstance(spec, tuple) and len(spec) < 2 else spec
+        is_packed = isinstance(features, dict) and "mask_positions" not in features
+        if not examples.are_texts and not is_packed:
             return dataset
         if is_packed and self.preprocessor.segmenter is not None:
             raise AlbertError(
@@ -299,8 +322,10 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
         def mask(number, batch):
             batch = batch if isinstance(batch, tuple) else (batch,)
-            # One weight per text.
-            batch = (*batch[:2], *(tf.reshape(x, [-1]) for x in batch[2:]))
+            if len(batch) == 3:
+                features, starts, weights = batch
+                # One weight per text.
+                batch = features, starts, tf.reshape(weights, [-1])
             seed = tf.stack([0, tf.cast(number, tf.int32)]) if fixed else None
             return self.preprocessor.masked(*batch, seed=seed)
 
@@ -313,21 +338,31 @@ def _target_ids(tokenizer, targets):
     if targets is None:
         return np.arange(tokenizer.vocabulary_size())
     targets = [targets] if isinstance(targets, str) else as_texts(targets, "targets")
-    ids = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
-    found = [ids.get(x, ids.get(SPACE_PIECE + x)) for x in targets]
-    missing = [x for x, i in zip(targets, found, strict=True) if i is None]
+    known = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
+    ids, missing = [], []
+    for token in targets:
+        number = known.get(token, known.get(SPACE_PIECE + token))
+        if number is None:
+            missing.append(token)
+        else:
+            ids.append(number)
     if missing or not targets:
         raise AlbertError(
             "`targets` should be tokens of the vocabulary, such as single Chinese "
             f"characters. Not in it: {missing}"
         )
-    return np.array(list(dict.fromkeys(found)))
+    return np.array(list(dict.fromkeys(ids)))
 
 
 def _filled(text, place, tokenizer, number, score):
     """Return the answer that puts a token in place of a mask."""
     start, end = place
     token = tokenizer.id_to_token(number).replace(SPACE_PIECE, " ").strip()
-    sequence = text[:start] + token.removeprefix("##") + text[end:]
-    answer = {"score": score, "token": number, "token_str": token}
-    return {**answer, "sequence": sequence, "start": start, "end": end}
+    return {
+        "score": score,
+        "token": number,
+        "token_str": token,
+        "sequence": text[:start] + token.removeprefix("##") + text[end:],
+        "start": start,
+        "end": end,
+    }

@@ -14,7 +14,9 @@ from albert_tf.preprocessing.task_preprocessors import (
     AlbertMultipleChoicePreprocessor,
     ragged_choices,
 )
-from albert_tf.preprocessing.texts import check_count
+from albert_tf.trainers.examples import Column, Inputs
+from albert_tf.trainers.labels import check_count
+from albert_tf.trainers.prediction import Outputs
 from albert_tf_lite.answers import best_of, rank_choices
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import (
@@ -39,9 +41,11 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     counted from 0, or its text.
 
     Args:
-        backbone, dropout, compile: as for `AlbertTextClassifier`.
+        backbone: an `AlbertBackbone`.
         preprocessor: an `AlbertMultipleChoicePreprocessor`, or `None` if the inputs
             are ids already, [batch, choices, time].
+        dropout: float. Rate before the head, apart from the encoder's own.
+        compile: bool. Compile with the defaults.
 
     Returns:
         Logits [batch, choices], -1e9 where an example has fewer choices than others.
@@ -105,7 +109,7 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         *texts, _ = super().text_specs
         return [*texts, tf.TensorSpec([None, None], tf.string, name="choices")]
 
-    def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
+    def targets(self, x: Inputs, y: Column | None, packed=None) -> np.ndarray:
         """Return the position of the correct choices, an int array [examples]."""
         return choice_positions(ragged_choices(x).to_list(), check_count(x, y))
 
@@ -127,7 +131,7 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         logits = self.predict(x, batch_size, verbose=0)
         return best_of(rank_choices(x[2], logits), top_k)
 
-    def postprocess(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Outputs) -> dict[str, Any]:
         """Return `label_id`, the choice, and `probabilities` [batch, choices].
 
         They are -1 and 0 for an example without choices.
@@ -149,33 +153,47 @@ def choice_positions(choices: list, y: list) -> np.ndarray:
         AlbertError: if a choice does not exist, or if choices are numbers and `y` may
             be either.
     """
-    choices, y = [as_texts(row) for row in choices], single_values(complete(y, "y"))
-    if all(isinstance(x, str) for x in y):
-        found = [x in row for x, row in zip(y, choices, strict=True)]
-        if False in found:
-            i = found.index(False)
+    lists = [as_texts(row) for row in choices]
+    correct = single_values(complete(y, "y"))
+    if all(isinstance(choice, str) for choice in correct):
+        return _positions_of_texts(lists, correct)
+    positions = whole_numbers(correct)
+    for number, position in enumerate(positions):
+        count = len(lists[number])
+        if not 0 <= position < count:
             raise AlbertError(
-                f"Element {i} of `y` is {y[i]!r}. Expected one of {choices[i]}."
+                f"Element {number} of `y` is {position}, but its question has "
+                f"{count} choices, counted from 0."
             )
-        return np.array([row.index(x) for x, row in zip(y, choices, strict=True)])
-    ids = whole_numbers(y)
-    counts = np.array(list(map(len, choices)))
-    wrong = np.flatnonzero((ids < 0) | (ids >= counts))
-    if len(wrong):
+    _check_not_named(lists, positions)
+    return positions
+
+
+def _positions_of_texts(lists, correct):
+    """Return the position of a choice in each list."""
+    positions = []
+    for number, (texts, choice) in enumerate(zip(lists, correct, strict=True)):
+        if choice not in texts:
+            raise AlbertError(
+                f"Element {number} of `y` is {choice!r}. Expected one of {texts}."
+            )
+        positions.append(texts.index(choice))
+    return np.array(positions)
+
+
+def _check_not_named(lists, positions):
+    """Raise if all positions are also texts of choices, at other positions."""
+    named = []
+    for texts, position in zip(lists, positions, strict=True):
+        numbers = [number_of(text) for text in texts]
+        if position not in numbers:
+            return
+        named.append(numbers.index(position))
+    if named != positions.tolist():
         raise AlbertError(
-            f"Element {wrong[0]} of `y` is {ids[wrong[0]]}, but its question has "
-            f"{counts[wrong[0]]} choices, counted from 0."
+            f"`y` holds numbers, and all are choices, too, such as {positions[0]} of "
+            f"{lists[0]}. Pass the texts of the correct choices as strings."
         )
-    numbers = [list(map(number_of, row)) for row in choices]
-    named = [
-        row.index(x) if x in row else None for x, row in zip(ids, numbers, strict=True)
-    ]
-    if None not in named and named != ids.tolist():
-        raise AlbertError(
-            f"`y` holds numbers, and all are choices, too, such as {ids[0]} of "
-            f"{choices[0]}. Pass the texts of the correct choices as strings."
-        )
-    return ids
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -5,9 +5,8 @@ import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head, masked_lm_head
-from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.task import TASKS, AlbertTask
+from albert_tf.models.task import AlbertTask
+from albert_tf.trainers.heads import warn_of_new_head
 from albert_tf_lite.errors import AlbertError
 
 
@@ -127,24 +126,3 @@ def _weights_of_heads(outputs, sample_weight):
     # [batch, 1], for the losses [batch, positions].
     weights["mlm_logits"] = keras.ops.expand_dims(sample_weight, axis=1)
     return weights
-
-
-def task_class(checkpoint: Checkpoint) -> Any:
-    """Return the class in `TASKS` of a fine-tuned head; `None` without such a head."""
-    fine_tuned = set(checkpoint.parts) - set(AlbertPretrainer.heads)
-    classes = [x for x in TASKS.values() if fine_tuned.intersection(x.heads)]
-    return next((x for x in classes if x.has_heads_in(checkpoint)), None)
-
-
-def build_model(checkpoint: Checkpoint) -> Any:
-    """Build the task of a fine-tuned head, else a pretrainer, else a backbone."""
-    cls = task_class(checkpoint)
-    if cls is not None:
-        return cls.from_opened(checkpoint, checkpoint.tokenizer())
-    if "masked_lm_head" in checkpoint.parts:
-        return AlbertPretrainer.from_opened(checkpoint)
-    if "sop_head" in checkpoint.parts:
-        return TASKS["sentence-order"].from_opened(checkpoint, checkpoint.tokenizer())
-    backbone = checkpoint.build_backbone(pooler=checkpoint.has_pooler)
-    checkpoint.load_into(backbone)
-    return backbone

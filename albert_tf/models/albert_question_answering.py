@@ -11,17 +11,22 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.data.questions import find_answer
 from albert_tf.evaluation.answers import best_null_threshold, score_answers
-from albert_tf.models.datasets import takes_texts
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertQuestionAnsweringPreprocessor,
     as_questions,
 )
-from albert_tf.preprocessing.texts import check_count, without_invalid_bytes
+from albert_tf.preprocessing.texts import without_invalid_bytes
+from albert_tf.trainers.examples import Column, Inputs
+from albert_tf.trainers.labels import check_count
+from albert_tf.trainers.prediction import Outputs, PredictedRows, split_ragged
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list, check_integer, is_missing
 from albert_tf_lite.spans import NEVER, answer_dicts, best_spans, rank_answers
+
+# The first and the last token of no answer.
+NO_TOKENS = (-1, -1)
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -38,13 +43,15 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     holds is learned. `fit` and `evaluate` take lists, not datasets of texts.
 
     Args:
-        backbone, dropout, compile: as for `AlbertTextClassifier`.
+        backbone: an `AlbertBackbone`.
         preprocessor: optional `AlbertQuestionAnsweringPreprocessor`.
         null_threshold: optional float. Return no answer if its log-probability exceeds
             that of the best answer by more than this. `None` always answers; `fit` sets
             it to 0 if some examples have no answer, and `tune_null_threshold` to the
             best.
         max_answer_length: int, in tokens.
+        dropout: float. Rate before the head, apart from the encoder's own.
+        compile: bool. Compile with the defaults.
 
     Returns:
         A dict of `start_logits` and `end_logits` [batch, time], for the first and the
@@ -110,13 +117,16 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     # === Questions and answers in ===
 
-    def prepare_fit(self, x, y):
-        is_new = self.null_threshold is None and y is not None
-        if is_new and takes_texts(self, x) and not all(answer_lists(y)):
+    def adapt_to(self, examples):
+        """Answer nothing from now on where that is likelier, if examples do so."""
+        if examples.kind != "texts" or examples.y is None:
+            return
+        if self.null_threshold is None and not all(answer_lists(examples.y)):
             self.null_threshold = 0.0
-        return x, y
 
-    def targets(self, x: Any, y: Any, packed=None) -> dict[str, np.ndarray]:
+    def targets(
+        self, x: Inputs, y: Column | None, packed=None
+    ) -> dict[str, np.ndarray]:
         """Return the first and last token of the answers, int arrays [windows]."""
         _, contexts = as_questions(x)
         y = check_count(contexts, y)
@@ -133,12 +143,12 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """
         if packed is None:
             return [] if isinstance(x, tuple) else outputs
-        windows = self._windows(x, packed, outputs)
+        windows = self._windows(PredictedRows(x, packed, outputs))
         return answer_dicts(x, windows, self.exported_settings())
 
     def predict_n_best(
         self,
-        x: Any,
+        x: Inputs,
         n_best: int = 5,
         null_threshold: float | str | None = "auto",
         max_answer_length: int | None = None,
@@ -148,72 +158,92 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """Return several answers per question, the best first.
 
         Args:
-            x, batch_size, verbose: as for `predict`.
+            x: the tuple of two lists, questions and contexts.
             n_best: int. Maximum number of answers.
-            null_threshold: as for the class; by default that of the model.
+            null_threshold: optional float. Return no answer first if its
+                log-probability exceeds that of the best by more than this; `None`
+                never does. By default that of the model.
             max_answer_length: optional int, in tokens; by default that of the model.
+            batch_size: optional int, by default more than 32 for short texts.
+            verbose: 0 for silence, 1 for a progress bar; `"auto"` is 1 in most cases.
 
         Returns:
-            A list of dicts per question, as of `predict`.
+            A list per question of dicts `answer`, `start`, `end` and `score`.
         """
-        found = self.predict_rows(x, batch_size, verbose=verbose)
-        options = n_best, null_threshold, max_answer_length
-        return rank_answers(self._windows(*found), self.exported_settings(), *options)
+        rows = self.predict_rows(x, batch_size, verbose=verbose)
+        return rank_answers(
+            self._windows(rows),
+            self.exported_settings(),
+            n_best,
+            null_threshold,
+            max_answer_length,
+        )
 
     def answers(
         self, x, batch_size=None, top_k=1, null_threshold="auto", max_answer_length=None
     ):
         """Return `answer`, `start`, `end` and `score`, or a list of `top_k` such."""
-        windows = self._windows(*self.predict_rows(x, batch_size, verbose=0))
-        options = top_k, null_threshold, max_answer_length
-        return answer_dicts(x, windows, self.exported_settings(), *options)
+        windows = self._windows(self.predict_rows(x, batch_size, verbose=0))
+        return answer_dicts(
+            x,
+            windows,
+            self.exported_settings(),
+            top_k,
+            null_threshold,
+            max_answer_length,
+        )
 
     def exported_settings(self):
+        preprocessor = self.preprocessor
         return {
             **super().exported_settings(),
-            "stride": self.preprocessor and self.preprocessor.stride,
-            "max_question_length": self.preprocessor
-            and self.preprocessor.max_question_length,
+            "stride": preprocessor and preprocessor.stride,
+            "max_question_length": preprocessor and preprocessor.max_question_length,
             "max_answer_length": self.max_answer_length,
             "null_threshold": self.null_threshold,
         }
 
-    def _windows(self, x, packed, outputs):
-        """Return each context, its windows, and the characters of its tokens."""
+    def _windows(self, rows: PredictedRows) -> list[tuple]:
+        """Return each context, its windows, and the starts and ends of its tokens.
+
+        A window is the number of its first token in the context, and the logits of
+        [CLS] and of its tokens: `(offset, start_logits, end_logits)`.
+        """
+        packed: Any = rows.packed
         if packed is None:
             return []
-        rows = packed.tokens.row_lengths().numpy(), packed.first_lengths.numpy()
-        logits = outputs["start_logits"], outputs["end_logits"]
-        windows = [[] for _ in range(packed.starts.nrows())]
+        lengths, firsts = packed.lengths.numpy(), packed.first_lengths.numpy()
+        start_logits = rows.outputs["start_logits"]
+        end_logits = rows.outputs["end_logits"]
         texts, offsets = packed.windows.texts.numpy(), packed.windows.starts.numpy()
-        for text, offset, *row in zip(texts, offsets, *rows, *logits, strict=True):
-            length, first, start, end = row
+        windows: list[list] = [[] for _ in range(packed.starts.nrows())]
+        for row, text in enumerate(texts):
             # [CLS] and the context, without the last [SEP].
-            kept = [0, *range(first, length - 1)]
-            windows[text].append((offset, start[kept], end[kept]))
-        characters = (
-            np.split(x.values.numpy(), x.row_splits.numpy()[1:-1])
-            for x in (packed.starts, packed.ends)
-        )
-        return list(zip(as_questions(x)[1], windows, *characters, strict=True))
+            kept = [0, *range(firsts[row], lengths[row] - 1)]
+            window = offsets[row], start_logits[row][kept], end_logits[row][kept]
+            windows[text].append(window)
+        _, contexts = as_questions(rows.x)
+        starts, ends = split_ragged((packed.starts, packed.ends))
+        return list(zip(contexts, windows, starts, ends, strict=True))
 
     def tune_null_threshold(
         self,
-        x: Any,
-        y: Sequence[Any],
+        x: Inputs,
+        y: Column,
         scores: str = "squad",
         batch_size: int | None = None,
     ) -> float:
         """Set `null_threshold` to that with the best F1 on a dev set, and return it.
 
         Args:
-            x, y: as for `fit`, some with an answer and some without.
+            x: the tuple of two lists, questions and contexts.
+            y: their answers `(start, text)`, and `None` for some without.
             scores: `"squad"`, or `"cmrc"` for Chinese.
-            batch_size: as for `predict`.
+            batch_size: optional int, by default more than 32 for short texts.
         """
-        x, packed, outputs = self.predict_rows(x, batch_size, verbose=0)
+        rows = self.predict_rows(x, batch_size, verbose=0)
         predictions, differences = [], []
-        for context, windows, starts, ends in self._windows(x, packed, outputs):
+        for context, windows, starts, ends in self._windows(rows):
             spans, null = best_spans(windows, starts, ends, self.max_answer_length)
             best, start, end = spans[0] if spans else (NEVER, 0, 0)
             predictions.append(context[start:end])
@@ -226,7 +256,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         )
         return self.null_threshold
 
-    def postprocess(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Outputs) -> dict[str, Any]:
         """Return the logits; a SavedModel for strings returns answers as `predict`."""
         return dict(outputs)
 
@@ -234,10 +264,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         questions, contexts = map(without_invalid_bytes, texts)
         packed = self.preprocessor.pack_rows((questions, contexts))
         logits = call(self.preprocessor.packer.pad(packed.tokens, packed.first_lengths))
-        start, end = (
-            tf.RaggedTensor.from_tensor(logits[name], packed.lengths)
-            for name in ("start_logits", "end_logits")
-        )
+        start = tf.RaggedTensor.from_tensor(logits["start_logits"], packed.lengths)
+        end = tf.RaggedTensor.from_tensor(logits["end_logits"], packed.lengths)
         score, start, end, null = best_spans_in_graph(
             packed, start, end, self.max_answer_length
         )
@@ -256,33 +284,37 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 # === Answers to the tokens that `fit` learns, and logits to the best answers ===
 
 
-def answer_lists(y: Sequence[Any]) -> list[list[tuple[int | None, str]]]:
+def answer_lists(y: Column) -> list[list[tuple[int | None, str]]]:
     """Return the answers of each example, a list of `(start, text)`.
 
     An element of `y` is `(start, text)`, a list of such, empty for no answer, or the
     dict of `text` and `answer_start` of Hugging Face data sets.
     """
-    lists = []
-    for position, given in enumerate(as_list(y, "y")):
-        if isinstance(given, dict) and {"answer_start", "text"} <= {*given}:
-            # A row of SQuAD in the form of Hugging Face.
-            columns = (as_list(given[x], x) for x in ("answer_start", "text"))
-            given = list(zip(*columns, strict=True))
+    return [_answers(given, i) for i, given in enumerate(as_list(y, "y"))]
+
+
+def _answers(given, position):
+    """Return the answers of one example, an element of `y`."""
+    if isinstance(given, dict) and {"answer_start", "text"} <= {*given}:
+        # A row of SQuAD in the form of Hugging Face.
+        starts = as_list(given["answer_start"], "answer_start")
+        answers = list(zip(starts, as_list(given["text"], "text"), strict=True))
+    elif isinstance(given, (list, np.ndarray, Set)):
         # Sets are refused: which answer is learned depends on their order.
-        are_several = isinstance(given, (list, np.ndarray, Set))
-        given = as_list(given, f"y[{position}]") if are_several else [given]
-        answers = [x for x in given if not is_missing(x) and _is_given(x)]
-        for answer in answers:
-            is_pair = isinstance(answer, (list, tuple)) and len(answer) == 2
-            if not is_pair or not isinstance(answer[1], str):
-                raise AlbertError(
-                    "An answer is `(start, text)`: the first character in the context, "
-                    "an int, and a string; or `None`, where the context has none. "
-                    f"Element {position} of `y` is {given!r:.80}. For texts alone pass "
-                    "[(None, text) for text in y]."
-                )
-        lists.append([tuple(answer) for answer in answers if answer[1]])
-    return lists
+        answers = as_list(given, f"y[{position}]")
+    else:
+        answers = [given]
+    answers = [one for one in answers if not is_missing(one) and _is_given(one)]
+    for answer in answers:
+        is_pair = isinstance(answer, (list, tuple)) and len(answer) == 2
+        if not is_pair or not isinstance(answer[1], str):
+            raise AlbertError(
+                "An answer is `(start, text)`: the first character in the context, an "
+                "int, and a string; or `None`, where the context has none. Element "
+                f"{position} of `y` is {given!r:.80}. For texts alone pass [(None, "
+                "text) for text in y]."
+            )
+    return [tuple(answer) for answer in answers if answer[1]]
 
 
 def _is_given(answer):
@@ -297,25 +329,18 @@ def span_targets(
 
     They are 0, that is `[CLS]`, where the window does not contain the whole answer.
     """
-    starts, ends = packed.starts.values.numpy(), packed.ends.values.numpy()
-    splits = packed.starts.row_splits.numpy()
+    starts, ends = split_ragged((packed.starts, packed.ends))
     tokens, moved = [], 0
     for i, (context, answers) in enumerate(zip(contexts, answer_lists(y), strict=True)):
-        places = ((find_answer(context, *answer), *answer) for answer in answers)
-        found: Any = next((x for x in places if x[0] is not None), (0, 0, ""))
-        start, given, text = found
-        if answers and not text:
-            raise AlbertError(
-                f"The context of element {i} does not contain its answer "
-                f"{answers[0][1]!r}. Leave such examples out, as "
-                "`albert_tf.data.read_squad(path).for_training()` does."
-            )
+        if not answers:
+            tokens.append(NO_TOKENS)
+            continue
+        start, given, text = _first_in(context, answers, i)
         moved += given not in (start, None)
-        row = slice(splits[i], splits[i + 1])
-        first = np.searchsorted(ends[row], start, side="right")
-        last = np.searchsorted(starts[row], start + len(text), side="left") - 1
+        first = np.searchsorted(ends[i], start, side="right")
+        last = np.searchsorted(starts[i], start + len(text), side="left") - 1
         # The tokenizer may drop all characters of an answer.
-        tokens.append((first, last) if text and first <= last else (-1, -1))
+        tokens.append((first, last) if first <= last else NO_TOKENS)
     if moved:
         warnings.warn(
             f"{moved} of {len(tokens)} answers do not stand at their `start`, and were "
@@ -333,6 +358,19 @@ def span_targets(
     }
 
 
+def _first_in(context, answers, position):
+    """Return the place, the given start and the text of the first answer found."""
+    for given, text in answers:
+        start = find_answer(context, given, text)
+        if start is not None:
+            return start, given, text
+    raise AlbertError(
+        f"The context of element {position} does not contain its answer "
+        f"{answers[0][1]!r}. Leave such examples out, as "
+        "`albert_tf.data.read_squad(path).for_training()` does."
+    )
+
+
 def best_spans_in_graph(
     packed: WindowedTexts,
     start_logits: tf.RaggedTensor,
@@ -347,15 +385,14 @@ def best_spans_in_graph(
     def best(window):
         start, end, first = window
         # [CLS] and the context, without the last [SEP].
-        start, end = (
-            tf.nn.log_softmax(tf.concat([x[:1], x[first:-1]], axis=0))
-            for x in (start, end)
-        )
-        null, start = start[0] + end[0], start[1:]
+        start = tf.nn.log_softmax(tf.concat([start[:1], start[first:-1]], axis=0))
+        end = tf.nn.log_softmax(tf.concat([end[:1], end[first:-1]], axis=0))
+        null = start[0] + end[0]
+        begins = start[1:, tf.newaxis]
+        ends = tf.pad(end[1:], [[0, max_answer_length]], constant_values=NEVER)
         # [time, the tokens of a span less one].
-        end = tf.pad(end[1:], [[0, max_answer_length]], constant_values=NEVER)
-        last = tf.range(tf.size(start))[:, tf.newaxis] + tf.range(max_answer_length)
-        scores = tf.reshape(start[:, tf.newaxis] + tf.gather(end, last), [-1])
+        last = tf.range(tf.size(begins))[:, tf.newaxis] + tf.range(max_answer_length)
+        scores = tf.reshape(begins + tf.gather(ends, last), [-1])
         # One more, because a window may have no tokens.
         scores = tf.pad(scores, [[0, 1]], constant_values=NEVER)
         index = tf.argmax(scores)
@@ -373,15 +410,15 @@ def best_spans_in_graph(
     rows = tf.pad(by_context.to_tensor(NEVER), [[0, 0], [0, 1]], constant_values=NEVER)
     window = tf.argmax(rows, axis=1) + by_context.row_starts()
     shift = tf.gather(windows.row_starts + windows.starts, window)
-    start, end = (
-        # One more, because impossible spans may end after the last token.
-        tf.gather(
-            tf.pad(characters.values, [[0, 1]]),
-            tf.minimum(
-                shift + tf.gather(place, window), tf.size(characters.values, tf.int64)
-            ),
-        )
-        for characters, place in ((packed.starts, firsts), (packed.ends, lasts))
-    )
+    first = shift + tf.gather(firsts, window)
+    last = shift + tf.gather(lasts, window)
+    start = _at_or_0(packed.starts.values, first)
+    end = _at_or_0(packed.ends.values, last)
     null = tf.math.segment_min(nulls, windows.texts)
     return tf.gather(scores, window), start, end, null
+
+
+def _at_or_0(values: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Return values at places, 0 after the last: impossible spans may end there."""
+    count = tf.size(values, tf.int64)
+    return tf.gather(tf.pad(values, [[0, 1]]), tf.minimum(places, count))

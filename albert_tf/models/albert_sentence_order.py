@@ -9,7 +9,8 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.texts import class_ids, is_pair
+from albert_tf.trainers.labels import class_ids
+from albert_tf.trainers.prediction import Outputs
 from albert_tf_lite.answers import order_dicts, order_probability
 from albert_tf_lite.errors import AlbertError
 
@@ -19,8 +20,11 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     """ALBERT with its sentence-order head, which tells swapped texts from ordered ones.
 
     Args:
-        backbone, preprocessor, compile: as for `AlbertTextClassifier`.
-        num_sop_classes: int, as for `AlbertPretrainer`; class 0 is "in order".
+        backbone: an `AlbertBackbone`.
+        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
+            are ids already.
+        num_sop_classes: int, 2 or more; class 0 is "in order".
+        compile: bool. Compile with the defaults.
 
     Returns:
         Logits, [batch, num_sop_classes]: class 0 = in order, 1 = swapped.
@@ -87,13 +91,13 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     def targets(self, x, y, packed=None):
         return class_ids(x, y, self.num_sop_classes)
 
-    def prepare_fit(self, x, y):
-        if is_pair(x) is False:
+    def adapt_to(self, examples):
+        if examples.is_pair is False:
             raise AlbertError(
                 "`x` must be pairs of texts: fit((first, second), labels). Received: "
-                f"{type(x).__name__}"
+                f"{type(examples.x).__name__}"
             )
-        return super().prepare_fit(x, y)
+        super().adapt_to(examples)
 
     def sentence_order(
         self, first: list[str], second: list[str], batch_size: int | None = None
@@ -113,6 +117,6 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     def answers(self, x, batch_size=None):
         return order_dicts(self.sentence_order(*x, batch_size=batch_size))
 
-    def postprocess(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Outputs) -> dict[str, Any]:
         """Return `in_order` [batch], the probability that a pair is in order."""
         return {"in_order": tf.nn.softmax(outputs)[:, 0]}

@@ -1,4 +1,5 @@
 import re
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -9,7 +10,6 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.evaluation import oracle_labels
-from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.sentences import (
     choose_sentences,
@@ -18,7 +18,10 @@ from albert_tf.preprocessing.sentences import (
     split_sentences_in_graph,
 )
 from albert_tf.preprocessing.task_preprocessors import AlbertSummarizerPreprocessor
-from albert_tf.preprocessing.texts import as_string_tensor, check_count
+from albert_tf.preprocessing.texts import as_string_tensor
+from albert_tf.trainers.batching import PADDING_TARGET
+from albert_tf.trainers.labels import check_count
+from albert_tf.trainers.prediction import Outputs, PredictedRows
 from albert_tf.training import SentenceLoss
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list, check_integer
@@ -40,8 +43,10 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
     (`albert_tf.evaluation.oracle_labels`).
 
     Args:
-        backbone, dropout, compile: as for `AlbertTextClassifier`.
+        backbone: an `AlbertBackbone`.
         preprocessor: optional `AlbertSummarizerPreprocessor`.
+        dropout: float. Rate before the head, apart from the encoder's own.
+        compile: bool. Compile with the defaults.
 
     Returns:
         Logits [batch, time], meaningful at the [CLS] of each sentence.
@@ -100,28 +105,16 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         articles = sentences_of(x)
         y = check_count(articles, y)
         labels: list[int] = []
-        for position, (row, given) in enumerate(zip(articles, y, strict=True)):
-            is_summary = isinstance(given, str)
-            if is_summary and re.fullmatch(r"[01](\W[01])*", given):
-                raise AlbertError(
-                    f"The summary of article {position} is {given!r}. If these are the "
-                    'labels of its sentences, pass [[int(x) for x in row.split("'
-                    f'{given[1:2] or "|"}")] for row in y].'
-                )
-            name = f"y[{position}]"
-            found = oracle_labels(row, given) if is_summary else as_list(given, name)
-            if len(found) != len(row) or not set(found) <= {0, 1}:
-                raise AlbertError(
-                    f"Article {position} has {len(row)} sentences. Its labels should "
-                    f"be as many 1 and 0. Received {len(found)}: {str(found)[:80]}"
-                )
-            labels += found
+        for position, (sentences, given) in enumerate(zip(articles, y, strict=True)):
+            labels += _sentence_labels(sentences, given, position)
         values = np.full(packed.tokens.values.shape, PADDING_TARGET, "float32")
         values[packed.positions.numpy()] = labels
         return packed.tokens.with_values(tf.constant(values))
 
     def predictions(self, x, packed, outputs):
-        return outputs if packed is None else self._summaries(x, packed, outputs)
+        if packed is None:
+            return outputs
+        return self._summaries(PredictedRows(x, packed, outputs))
 
     def summarize(
         self,
@@ -138,7 +131,8 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
             sentences: int. Maximum number of sentences of a summary.
             max_characters: optional int. Maximum number of characters of its
                 sentences together.
-            batch_size, verbose: as for `predict`.
+            batch_size: optional int, by default more than 32 for short texts.
+            verbose: 0 for silence, 1 for a progress bar; `"auto"` is 1 in most cases.
 
         Returns:
             A dict per article: `summary`, a string; and `sentences`, tuples
@@ -148,33 +142,40 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         sentences = check_integer("sentences", sentences)
         if max_characters is not None:
             max_characters = check_integer("max_characters", max_characters)
-        found = self.predict_rows(x, batch_size, verbose=verbose)
-        return self._summaries(*found, sentences, max_characters)
+        rows = self.predict_rows(x, batch_size, verbose=verbose)
+        return self._summaries(rows, sentences, max_characters)
 
     def answers(self, x, batch_size=None, sentences=SENTENCES, max_characters=None):
         """Return `summary` and `sentences` of each article; see `summarize`."""
         return self.summarize(x, sentences, max_characters, batch_size, verbose=0)
 
-    def _summaries(self, x, packed, outputs, sentences=SENTENCES, max_characters=None):
+    def _summaries(
+        self,
+        rows: PredictedRows,
+        sentences: int = SENTENCES,
+        max_characters: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the summaries of predicted articles."""
+        packed: Any = rows.packed
         if packed is None:
             return []
-        rows, summaries = sentences_of(x), []
-        logits = np.concatenate(outputs)[packed.positions.numpy()]
-        ends = np.cumsum([len(row) for row in rows])
-        all_scores = np.split(tf.sigmoid(logits).numpy(), ends[:-1])
-        for row, scores in zip(rows, all_scores, strict=True):
-            bounds = sentence_bounds(row)
-            chosen = choose_sentences(row, scores, sentences, max_characters)
-            summary = "".join(row[i] for i in chosen).strip()
-            found = [(*bounds[i], float(scores[i])) for i in chosen]
-            summaries.append({"summary": summary, "sentences": found})
+        articles, summaries = sentences_of(rows.x), []
+        logits = np.concatenate(rows.outputs)[packed.positions.numpy()]
+        ends = np.cumsum([len(article) for article in articles])
+        all_scores: Any = np.split(tf.sigmoid(logits).numpy(), ends[:-1])
+        for article, scores in zip(articles, all_scores, strict=True):
+            bounds = sentence_bounds(article)
+            chosen = choose_sentences(article, scores, sentences, max_characters)
+            spans = [(*bounds[i], float(scores[i])) for i in chosen]
+            summary = "".join(article[i] for i in chosen).strip()
+            summaries.append({"summary": summary, "sentences": spans})
         return summaries
 
-    def postprocess(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Outputs) -> dict[str, Any]:
         """Return `scores` [batch, time], the probabilities of sentences."""
         return {"scores": tf.sigmoid(outputs)}
 
-    def serve(self, texts: Any, call: Any) -> dict[str, Any]:
+    def serve(self, texts: tuple[tf.Tensor, ...], call: Callable) -> dict[str, Any]:
         """Return `sentences` and `scores` [batch, sentences] of whole articles.
 
         They are empty and -1 after the last sentence of an article.
@@ -186,3 +187,24 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         logits = tf.RaggedTensor.from_tensor(logits, tokens.row_lengths()).values
         scores = rows.with_values(tf.sigmoid(tf.gather(logits, articles.positions)))
         return {"sentences": rows.to_tensor(""), "scores": scores.to_tensor(-1.0)}
+
+
+def _sentence_labels(sentences, given, position):
+    """Return 1 or 0 for each sentence of an article, from its summary or as given."""
+    is_summary = isinstance(given, str)
+    if is_summary and re.fullmatch(r"[01](\W[01])*", given):
+        raise AlbertError(
+            f"The summary of article {position} is {given!r}. If these are the labels "
+            'of its sentences, pass [[int(x) for x in row.split("'
+            f'{given[1:2] or "|"}")] for row in y].'
+        )
+    if is_summary:
+        labels = oracle_labels(sentences, given)
+    else:
+        labels = as_list(given, f"y[{position}]")
+    if len(labels) != len(sentences) or not set(labels) <= {0, 1}:
+        raise AlbertError(
+            f"Article {position} has {len(sentences)} sentences. Its labels should be "
+            f"as many 1 and 0. Received {len(labels)}: {str(labels)[:80]}"
+        )
+    return labels

@@ -9,23 +9,25 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.checkpoints import Checkpoint, open_checkpoint
-from albert_tf.layers.common import argument_names
-from albert_tf.models.from_checkpoint import (
+from albert_tf.layers.common import Tensor, argument_names
+from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
+from albert_tf.models.task import AlbertTask
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.trainers.examples import Column
+from albert_tf.trainers.heads import (
     other_heads,
     warn_of_new_head,
     warn_of_unnamed_outputs,
 )
-from albert_tf.models.keras_metrics import is_of_keras
-from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
-from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.texts import (
+from albert_tf.trainers.keras_metrics import is_of_keras
+from albert_tf.trainers.labels import (
     check_class_names,
     class_ids,
     class_order,
     dataset_targets,
     multi_hot,
 )
+from albert_tf.trainers.prediction import Outputs
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import as_list
@@ -138,10 +140,12 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         return self._labels
 
     @labels.setter
-    def labels(self, labels: Any) -> None:
+    def labels(self, labels: Column | None) -> None:
         self._labels = check_class_names(labels, self.num_classes)
 
-    def classify_states(self, states: list, mask: Any, training: bool = False) -> Any:
+    def classify_states(
+        self, states: list[Tensor], mask: Tensor, training: bool = False
+    ) -> Tensor:
         """Return the outputs for the hidden states of the layers up to one."""
         pooled = pool_layers(self.backbone, self.pooling_mode, states, mask)
         return self.output_dense(self.output_dropout(pooled, training=training))
@@ -160,15 +164,15 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
                 "AlbertMultiLabelClassifier.from_checkpoint."
             )
         thresholds = stored.pop("thresholds", None)
-        found = checkpoint.num_classes("classifier")
+        count = checkpoint.num_classes("classifier")
         labels = check_class_names(arguments.get("labels"))
-        wanted = arguments.get("num_classes") or len(labels or ()) or found
+        wanted = arguments.get("num_classes") or len(labels or ()) or count
         if not wanted:
             raise AlbertError(
                 f"{checkpoint.path} has no classification head. Pass `num_classes=` "
                 f"or `labels=` to start with a new one.{other_heads(checkpoint)}"
             )
-        if found == wanted == 1 and is_single and labels is None:
+        if count == wanted == 1 and is_single and labels is None:
             raise AlbertError(
                 f"{checkpoint.path} has a head with one output, which has no class to "
                 "choose. Name its task: regression (AlbertTextRegressor) for numbers "
@@ -178,17 +182,17 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             )
         order = class_order(stored.get("labels"), labels)
         are_others = stored.get("labels") and labels and not order
-        if wanted != found or are_others:
-            if found:
+        if wanted != count or are_others:
+            if count:
                 classes = labels if are_others else wanted
                 warn_of_new_head(checkpoint, "classifier", classes)
             return {**arguments, "num_classes": wanted}, ["classifier"]
         if labels and not stored.get("labels"):
             _warn_if_renamed(checkpoint, labels)
         if thresholds and not is_single:
-            order = order or range(found)
+            order = order or range(count)
             stored["thresholds"] = [thresholds[i] for i in order]
-        return {**stored, **arguments, "num_classes": found}, []
+        return {**stored, **arguments, "num_classes": count}, []
 
     @classmethod
     def has_heads_in(cls, checkpoint):
@@ -255,7 +259,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     def targets(self, x, y, packed=None):
         # Another loss may want scores, or one column per class.
         takes_ids = isinstance(self.loss, keras.losses.SparseCategoricalCrossentropy)
-        classes = self.num_classes if self._loss_is_default or takes_ids else None
+        classes = self.num_classes if self.has_default_loss or takes_ids else None
         ids = class_ids(x, y, classes, self.labels)
         if classes is None and is_of_keras(self.loss) and np.ndim(ids) < 2:
             raise AlbertError(
@@ -265,10 +269,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             )
         return ids
 
-    def prepare_dataset(self, dataset, fixed=False):
+    def prepare_dataset(self, examples, fixed):
         if not self.labels:
-            return dataset
-        return dataset_targets(dataset, self.labels)
+            return examples.x
+        return dataset_targets(examples.x, self.labels)
 
     # === Answers out ===
 
@@ -281,12 +285,12 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     def outputs_are(self) -> str:
         return "logits" if self.gives_logits else "probabilities"
 
-    def probabilities(self, outputs: Any) -> Any:
+    def probabilities(self, outputs: Outputs) -> Tensor:
         """Return the probabilities [batch, num_classes] for outputs of the model."""
         return self.probability_activation(outputs) if self.gives_logits else outputs
 
     def postprocess(
-        self, outputs: Any, labels: list[str] | None = None
+        self, outputs: Outputs, labels: list[str] | None = None
     ) -> dict[str, Any]:
         """Return `label`, `label_id` and `probabilities` for outputs of the model.
 
@@ -332,20 +336,33 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
     and 1 [examples, num_classes]. The loss is the binary cross-entropy of each class.
 
     Args:
-        backbone, num_classes, preprocessor, dropout, labels, pairs, pooling_mode,
-            compile: as for `AlbertTextClassifier`.
+        backbone: an `AlbertBackbone`.
+        num_classes: int.
+        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
+            are ids already.
         activation: optional string or callable for the output, such as `"sigmoid"`.
             By default the model returns logits.
+        dropout: float. Rate before the head, apart from the encoder's own.
+        labels: optional list (also an array, a Series or an Index) of `num_classes`
+            strings or numbers, the classes in the order of the outputs.
+        pairs: bool. An example is a pair of texts; `fit` sets it.
+        pooling_mode: optional string. `"cls"`, the pooled output of the backbone, as
+            the releases were fine-tuned, or `"mean"` of the tokens' last hidden states
+            (or `"max"`, `"first_last_mean"`), which needs fewer examples in small
+            models. By default that of the backbone's `fine_tuning`, else `"cls"`.
         thresholds: optional list of `num_classes` floats. A text has a class if its
             probability is at least the threshold. By default 0.5; see
             `tune_thresholds`.
+        compile: bool. Compile with the defaults.
 
     Returns:
         Logits, or the result of `activation`, [batch, num_classes].
 
     Raises:
-        AlbertError: as for `AlbertTextClassifier`, or if `thresholds` are not one
-            number per class.
+        AlbertError: if `labels` are not `num_classes` different names, `thresholds`
+            are not one number per class, `pooling_mode` is unknown, or the preprocessor
+            does not fit the backbone. By `fit` and `evaluate`, if a label is missing,
+            is no class, or has two readings.
 
     Example:
     ```python
@@ -396,13 +413,13 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
     def targets(self, x, y, packed=None):
         return multi_hot(x, y, self.num_classes, self.labels)
 
-    def prepare_dataset(self, dataset, fixed=False):
+    def prepare_dataset(self, examples, fixed):
         if not self.labels:
-            return dataset
-        return dataset_targets(dataset, self.labels, several=True)
+            return examples.x
+        return dataset_targets(examples.x, self.labels, several=True)
 
     def postprocess(
-        self, outputs: Any, labels: list[str] | None = None
+        self, outputs: Outputs, labels: list[str] | None = None
     ) -> dict[str, Any]:
         """Return `labels`, `chosen` and `probabilities`, [batch, num_classes].
 

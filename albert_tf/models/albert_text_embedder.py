@@ -10,12 +10,15 @@ from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.sentence_transformers import read_length, read_pooling
-from albert_tf.models.batching import size_or_default, text_batches
+from albert_tf.layers.common import Tensor
 from albert_tf.models.pooling import pool_states
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
-from albert_tf.preprocessing.texts import as_segments, count_examples, is_pair
+from albert_tf.preprocessing.texts import as_segments
+from albert_tf.trainers.batching import text_batches
+from albert_tf.trainers.examples import Column, Inputs, count_examples
+from albert_tf.trainers.prediction import Outputs
 from albert_tf.training import PairLoss
 from albert_tf.training.losses import first_equal_rows
 from albert_tf_lite.answers import all_cosines, cosines, score_dicts
@@ -42,10 +45,13 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     and the maximum number of tokens.
 
     Args:
-        backbone, preprocessor, compile: as for `AlbertTextClassifier`.
+        backbone: an `AlbertBackbone`.
+        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
+            are ids already.
         pooling_mode: `"mean"` or `"max"` of the tokens' last hidden states, `"cls"` for
             that of `[CLS]`, or `"first_last_mean"` of the first layer and the last.
         normalize: bool. Scale vectors to length 1.
+        compile: bool. Compile with the defaults.
 
     Returns:
         A float tensor [batch, hidden_dim].
@@ -105,34 +111,39 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
 
     @classmethod
     def from_opened(cls, checkpoint, tokenizer=None, *, sequence_length=None, **kwargs):
-        folders, longest = checkpoint.folders, checkpoint.arguments
-        if length := sequence_length is None and read_length(folders):
-            sequence_length = min(length, longest["max_sequence_length"])
-        if "pooling_mode" not in kwargs and (mode := read_pooling(folders)):
-            kwargs["pooling_mode"] = mode
-        options = {"sequence_length": sequence_length, **kwargs}
-        return super().from_opened(checkpoint, tokenizer, **options)
+        if sequence_length is None:
+            stored_length = read_length(checkpoint.folders)
+            if stored_length:
+                positions = checkpoint.arguments["max_sequence_length"]
+                sequence_length = min(stored_length, positions)
+        if "pooling_mode" not in kwargs:
+            stored_mode = read_pooling(checkpoint.folders)
+            if stored_mode:
+                kwargs["pooling_mode"] = stored_mode
+        return super().from_opened(
+            checkpoint, tokenizer, sequence_length=sequence_length, **kwargs
+        )
 
     def default_loss(self):
         return PairLoss()
 
     # === Vectors (`encode_text` is KerasHub's) ===
 
-    def similarity(self, query_embeddings: Any, document_embeddings: Any) -> np.ndarray:
+    def similarity(
+        self, query_embeddings: Tensor, document_embeddings: Tensor
+    ) -> np.ndarray:
         """Return the cosines [queries, documents] of two sets of vectors.
 
         They are float32, from -1 to 1, and 0 for vectors of zeros.
         """
-        first, second = map(np.atleast_2d, (query_embeddings, document_embeddings))
-        are_numbers = all(
-            x.dtype.kind in "fiu" or x.dtype.name == "bfloat16" for x in (first, second)
-        )
-        are_rows = first.ndim == second.ndim == 2
-        if not (are_numbers and are_rows and first.shape[1] == second.shape[1]):
-            found = [f"{x.dtype} {list(x.shape)}" for x in (first, second)]
+        first = np.atleast_2d(query_embeddings)
+        second = np.atleast_2d(document_embeddings)
+        are_vectors = _are_vectors(first) and _are_vectors(second)
+        if not are_vectors or first.shape[1] != second.shape[1]:
             raise AlbertError(
                 "Expected vectors of `encode_text`, of equal length. Received arrays "
-                f"{' and '.join(found)}."
+                f"{first.dtype} {list(first.shape)} and {second.dtype} "
+                f"{list(second.shape)}."
             )
         return all_cosines(first, second)
 
@@ -166,17 +177,18 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         vectors: Any = self.encode_text(texts, verbose=0) if is_text else corpus
         scores = self.similarity(self.encode_text(query, verbose=0), vectors)
         nearest = np.argsort(-scores, axis=1, kind="stable")[:, :top_k].tolist()
-        found = [
-            [
-                {"index": i, "score": float(row[i])}
-                | ({"text": texts[i]} if is_text else {})
-                for i in indices
+        answers = []
+        for row, indices in zip(scores, nearest, strict=True):
+            matches: list[dict] = [
+                {"index": i, "score": float(row[i])} for i in indices
             ]
-            for row, indices in zip(scores, nearest, strict=True)
-        ]
-        return found[0] if isinstance(query, str) else found
+            if is_text:
+                for match, i in zip(matches, indices, strict=True):
+                    match["text"] = texts[i]
+            answers.append(matches)
+        return answers[0] if isinstance(query, str) else answers
 
-    def postprocess(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Outputs) -> dict[str, Any]:
         """Return `embedding`, the vectors, float32 [batch, hidden_dim]."""
         return {"embedding": outputs}
 
@@ -191,23 +203,27 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
 
     # === Training ===
 
-    def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
+    def targets(self, x: Inputs, y: Column | None, packed=None) -> np.ndarray:
         """Return the scores of pairs; NaN for pairs without."""
         count = count_examples(x)
-        rows = [None] * count if y is None else single_values(as_list(y, "y"))
-        y = np.asarray([np.nan if is_missing(value) else value for value in rows])
-        if y.shape != (count,) or not count or y.dtype.kind not in "iufb":
+        if y is None:
+            scores = np.full(count, np.nan)
+        else:
+            values = single_values(as_list(y, "y"))
+            scores = np.asarray([np.nan if is_missing(v) else v for v in values])
+        if scores.shape != (count,) or not count or scores.dtype.kind not in "iufb":
             raise AlbertError(
                 "`y` must be a number for each pair, at least one pair. Received "
-                f"{count} pairs, and `y` of shape {y.shape} and type {y.dtype}."
+                f"{count} pairs, and `y` of shape {scores.shape} and type "
+                f"{scores.dtype}."
             )
-        if 0 < (unscored := int(np.isnan(y).sum())) < count:
+        if 0 < (unscored := int(np.isnan(scores).sum())) < count:
             warnings.warn(
                 f"{unscored} of {count} pairs have no score. They are learned as pairs "
                 "that belong together. Leave them out if their score is missing.",
                 stacklevel=4,
             )
-        return y.astype("float32")
+        return scores.astype("float32")
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
@@ -219,28 +235,21 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
             y = ops.stack([scores, numbers], axis=1)
         return super().compute_loss(x, y, y_pred, sample_weight, training)
 
-    def training_batches(
-        self, x, y, sample_weight=None, *, fixed=False, **options: Any
-    ) -> tf.data.Dataset:
+    def training_batches(self, examples, options):
         """Return batches in which the texts of a pair are neighbours."""
-        if not isinstance(x, tuple):
+        if not examples.is_pair:
             raise AlbertError(
                 "An embedder learns from pairs of texts: fit((first, second), scores), "
                 "or fit((first, second)) for pairs that belong together. Received "
-                f"`x` of type {type(x).__name__}."
+                f"`x` of type {type(examples.x).__name__}."
             )
-        if sample_weight is not None:
+        if examples.sample_weight is not None:
             raise AlbertError("Pairs have no `sample_weight`: their loss is a ranking.")
-        scores = self.targets(x, y)
-        if not fixed and (scores == scores[0]).all():
-            raise AlbertError(
-                f"All pairs have the score {scores[0]:g}, from which no order can be "
-                "learned. For pairs that belong together call fit((first, second)) "
-                "without scores."
-            )
-        if not fixed and y is None:
-            _check_that_texts_differ(x)
-        packed = self.preprocessor.pack_texts(_interleaved(as_segments(x))[0])
+        scores = self.targets(examples.x, examples.y)
+        if not options.fixed:
+            _check_that_pairs_differ(examples, scores)
+        texts, _ = _interleaved(as_segments(examples.x))
+        packed = self.preprocessor.pack_texts(texts)
         pairs = PackedTexts(
             tokens=tf.RaggedTensor.from_row_splits(
                 packed.tokens, tf.range(0, len(packed) + 1, 2, tf.int64)
@@ -253,10 +262,9 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
             features = self.preprocessor.packer.pad(tokens.values, lengths)
             return features, tf.repeat(scores, 2)
 
-        if options.get("max_tokens") is None:
-            options["batch_size"] = size_or_default(options.get("batch_size"))
-        batches = text_batches(self.preprocessor, pairs, scores, pad=pad, **options)
-        return batches.dataset
+        # The loss compares the pairs of a batch, which should be of one size.
+        sizes = options.with_batch_size().sizes
+        return text_batches(self.preprocessor, pairs, scores, pad=pad, **sizes).dataset
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
         # Pairs of a dataset.
@@ -264,18 +272,33 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
             x, y = _interleaved(x, y)
         return super().preprocess_samples(x, y, sample_weight)
 
-    def read_texts(self, x):
-        if is_pair(x):
+    def examples_to_predict(self, x):
+        examples = super().examples_to_predict(x)
+        if examples.is_pair:
             raise AlbertError(
                 "An embedder takes texts one by one, not in pairs: `encode_text` them "
                 "all, then compare by `similarity`."
             )
-        return x
+        return examples
 
 
-def _check_that_texts_differ(x):
-    """Raise if all pairs have the same first or the same second text."""
-    for name, texts in zip(("first", "second"), x, strict=True):
+def _are_vectors(array):
+    """Return whether an array is rows of numbers."""
+    is_number = array.dtype.kind in "fiu" or array.dtype.name == "bfloat16"
+    return is_number and array.ndim == 2
+
+
+def _check_that_pairs_differ(examples, scores):
+    """Raise if pairs are so alike that nothing can be learned from them."""
+    if (scores == scores[0]).all():
+        raise AlbertError(
+            f"All pairs have the score {scores[0]:g}, from which no order can be "
+            "learned. For pairs that belong together call fit((first, second)) "
+            "without scores."
+        )
+    if examples.y is not None:
+        return
+    for name, texts in zip(("first", "second"), examples.x, strict=True):
         if len(texts) > 1 and len(set(texts)) == 1:
             raise AlbertError(
                 f"All {len(texts)} pairs have the same {name} text, {texts[0]!r:.80}. "

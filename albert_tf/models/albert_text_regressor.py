@@ -8,11 +8,12 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.heads import dense_head, head_dropout
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.pooling import default_pooling, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.texts import count_examples, scores, split_off
+from albert_tf.trainers.heads import warn_of_new_head
+from albert_tf.trainers.labels import scores
+from albert_tf.trainers.prediction import Outputs
 from albert_tf_lite.answers import score_dicts
 from albert_tf_lite.errors import AlbertError
 
@@ -30,8 +31,16 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     `predict` returns one float per text, [examples].
 
     Args:
-        backbone, preprocessor, dropout, pairs, pooling_mode, compile: as for
-            `AlbertTextClassifier`.
+        backbone: an `AlbertBackbone`.
+        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
+            are ids already.
+        dropout: float. Rate before the head, apart from the encoder's own.
+        pairs: bool. An example is a pair of texts; `fit` sets it.
+        pooling_mode: optional string. `"cls"`, the pooled output of the backbone, as
+            the releases were fine-tuned, or `"mean"` of the tokens' last hidden states
+            (or `"max"`, `"first_last_mean"`), which needs fewer examples in small
+            models. By default that of the backbone's `fine_tuning`, else `"cls"`.
+        compile: bool. Compile with the defaults.
 
     Returns:
         A float tensor [batch, 1].
@@ -130,19 +139,21 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
 
         Otherwise the head is for another range, though its correlation may be high.
         """
-        if not super().is_trained_for(x, y) or isinstance(x, tf.data.Dataset):
+        examples = self.read_examples(x, y)
+        if not super().is_trained_for(x, y) or examples.kind == "dataset":
             return False
-        rows = count_examples(x)
-        if rows > COMPARED:
-            (x, y, _), _ = split_off(x, y, None, 1 - COMPARED / rows)
-        truth, found = self.targets(x, y), self.predict(x, verbose=0)
-        return float(np.mean((truth - np.ravel(found)) ** 2)) < float(np.var(truth))
+        compared = examples.take(slice(COMPARED))
+        truth = self.targets(compared.x, compared.y)
+        predicted = self.predict(compared, verbose=0)
+        return float(np.mean((truth - predicted) ** 2)) < float(np.var(truth))
 
-    def prepare_fit(self, x, y):
-        if y is not None and not np.any(self.output_dense.bias):
+    def adapt_to(self, examples):
+        """Start with the mean of the scores, unless the head is trained."""
+        super().adapt_to(examples)
+        if examples.y is not None and not np.any(self.output_dense.bias):
             # From 0, small steps would at first learn little but the mean.
-            self.output_dense.bias.assign([np.mean(self.targets(x, y))])
-        return super().prepare_fit(x, y)
+            mean = np.mean(self.targets(examples.x, examples.y))
+            self.output_dense.bias.assign([mean])
 
     def predictions(self, x, packed, outputs):
         return np.reshape(outputs, [-1])
@@ -150,6 +161,6 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     def answers(self, x, batch_size=None):
         return score_dicts(self.predict(x, batch_size, verbose=0))
 
-    def postprocess(self, outputs: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Outputs) -> dict[str, Any]:
         """Return `score` [batch], the numbers."""
         return {"score": tf.reshape(outputs, [-1])}

@@ -11,16 +11,11 @@ from albert_tf.models.albert_text_classifier import (
     DEFAULT_THRESHOLD,
     AlbertMultiLabelClassifier,
 )
-from albert_tf.models.datasets import balanced_weights
-from albert_tf.models.prediction import predict_batches
 from albert_tf.preprocessing.segment_packer import WindowedTexts
-from albert_tf.preprocessing.texts import (
-    check_class_names,
-    class_ids,
-    read_examples,
-    tokenize_with_offsets,
-    warn_of_unknown,
-)
+from albert_tf.preprocessing.texts import tokenize_with_offsets, warn_of_unknown
+from albert_tf.trainers.class_weights import balanced_weights
+from albert_tf.trainers.labels import check_class_names, class_ids
+from albert_tf.trainers.prediction import predict_batches
 from albert_tf_lite.answers import classify_multi_label
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import (
@@ -82,9 +77,9 @@ def tune_thresholds(
             "Only an AlbertMultiLabelClassifier has thresholds. Received: "
             f"{type(classifier).__name__}"
         )
-    x, y = read_examples(x, y)
-    truth = classifier.targets(x, y)
-    outputs = classifier.predict(x, batch_size, verbose=0)
+    examples = classifier.read_examples(x, y)
+    truth = classifier.targets(examples.x, examples.y)
+    outputs = classifier.predict(examples, batch_size, verbose=0)
     found = classify_multi_label(outputs, classifier.exported_settings())
     classifier.thresholds = best_thresholds(
         truth, found["probabilities"], DEFAULT_THRESHOLD

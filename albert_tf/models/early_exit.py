@@ -10,8 +10,7 @@ from keras import ops
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.pooling import default_pooling
-from albert_tf.models.prediction import empty_outputs
-from albert_tf.preprocessing.texts import count_examples, read_examples
+from albert_tf.trainers.prediction import empty_outputs
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import check_integer
 
@@ -119,10 +118,10 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         """
         patience = check_integer("patience", patience)
         exiting = self._traced_exit(patience)
-        (x,) = read_examples(x)
-        if not count_examples(x):
+        examples = self.read_examples(x)
+        if not examples.count:
             return empty_outputs(self.output)
-        packed = self.preprocessor.pack_texts(x)
+        packed = self.preprocessor.pack_texts(examples.x)
         batches = self.prediction_batches(packed, batch_size, max_tokens)
         outputs = [exiting(batch).numpy() for batch in batches]
         return batches.restore(np.concatenate(outputs))

@@ -5,7 +5,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.layers.common import at_least_float32
+from albert_tf.layers.common import Tensor, at_least_float32
 from albert_tf_lite.errors import AlbertError
 
 
@@ -35,7 +35,9 @@ def default_pooling(backbone: AlbertBackbone) -> str:
     return backbone.fine_tuning.get("pooling_mode", "cls")
 
 
-def pool_states(backbone: AlbertBackbone, mode: str, states: list, mask: Any) -> Any:
+def pool_states(
+    backbone: AlbertBackbone, mode: str, states: list[Tensor], mask: Tensor
+) -> Tensor:
     """Return a vector per text, [batch, hidden_dim], from the states of the layers.
 
     In float32 at least, whatever the backbone computes in: it adds hundreds of numbers.
@@ -49,7 +51,9 @@ def pool_states(backbone: AlbertBackbone, mode: str, states: list, mask: Any) ->
     return POOLING_MODES[mode](states, ops.expand_dims(ops.cast(mask, dtype), -1))
 
 
-def pool_layers(backbone: AlbertBackbone, mode: str, states: list, mask: Any) -> Any:
+def pool_layers(
+    backbone: AlbertBackbone, mode: str, states: list[Tensor], mask: Tensor
+) -> Tensor:
     """Return `pool_states`, but `"cls"` is the backbone's `pooled_output`."""
     if mode == "cls":
         pooler: Any = backbone.pooled_dense
@@ -57,7 +61,7 @@ def pool_layers(backbone: AlbertBackbone, mode: str, states: list, mask: Any) ->
     return pool_states(backbone, mode, states, mask)
 
 
-def pool_text(backbone: AlbertBackbone, mode: str) -> Any:
+def pool_text(backbone: AlbertBackbone, mode: str) -> Tensor:
     """Return `pool_layers` of the backbone's inputs, as a graph."""
     if mode == "cls":
         return backbone.pool(backbone.input)

@@ -2,45 +2,32 @@
 
 import operator
 import os
+import pathlib
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Self
 
 import keras
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.presets import Presets
-from albert_tf.checkpoints import Checkpoint, save_checkpoint
+from albert_tf.checkpoints import Checkpoint, open_checkpoint, save_checkpoint
+from albert_tf.checkpoints.formats.keras_model import check_files
+from albert_tf.files import split_head
 from albert_tf.layers.common import arguments_of
-from albert_tf.models import compiling, datasets, prediction
-from albert_tf.models import from_checkpoint as constructors
-from albert_tf.models.batching import size_or_default
-from albert_tf.preprocessing.segment_packer import PackedTexts
-from albert_tf.preprocessing.texts import (
-    Texts,
-    count_examples,
-    is_pair,
-    read_examples,
-    split_off,
-    texts_in_memory,
-)
-from albert_tf.training import (
-    fine_tuning_batch_size,
-    fine_tuning_epochs,
-)
-from albert_tf.training.auto_optimizer import AutoOptimizer
-from albert_tf.training.batch_order import BatchOrder
-from albert_tf_lite.inputs import check_integer
+from albert_tf.layers.private_keras import inner_layers
+from albert_tf.preprocessing.texts import Texts
+from albert_tf.trainers import from_checkpoint as construction
+from albert_tf.trainers.heads import choose_head, has_same_labels, reads_pooler
+from albert_tf.trainers.prediction import Outputs
+from albert_tf.trainers.trainer import Trainer
+from albert_tf_lite.errors import AlbertError
 
 # The tasks by name. A class enters itself if it defines `name_of_task`.
 TASKS: dict[str, Any] = {}
 
 
-# A task is a Keras model, which Keras does not let this class be, see its docstring.
-_Presets: Any = Presets
-
-
-class AlbertTask(_Presets):
+class AlbertTask(Trainer):
     """Base class of all tasks: a backbone, a head and an optional preprocessor.
 
     A task inherits from this class, then from `keras_hub.models.Task` or a KerasHub
@@ -49,6 +36,8 @@ class AlbertTask(_Presets):
     command line and exports. It defines `__init__`, whose arguments it keeps as
     attributes, `default_loss`, `targets`, `postprocess` and `answers`;
     docs/contributing/new_task.md builds one and lists the methods with defaults.
+
+    `compile`, `fit`, `evaluate` and `predict` are those of `Trainer`.
 
     Attributes:
         name_of_task: string, its name in `TASKS`, in pipelines and on the command
@@ -78,24 +67,10 @@ class AlbertTask(_Presets):
 
     name_of_task: str | None = None
     backbone_cls: Any = AlbertBackbone
-    preprocessor_cls: Any = None
-    heads: tuple[str, ...] = ()
-    keeps_pooler = False
     fields: tuple[str, ...] = ("text",)
     optional_fields: tuple[str, ...] = ()
     monitor: str | None = None
-    takes_class_weight = False
     exported_output: str | None = None
-    pairs = False
-    labels: list | None = None
-    starts_trained = False
-    reads_windows = False
-    ignored_class: int | None = None
-    outputs_are: Any = "logits"
-    targets_are: Any = "ids"
-    weights_targets = False
-    _auto_optimizer: AutoOptimizer | None = None
-    _loss_is_default = False
     _preprocessor: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -105,79 +80,206 @@ class AlbertTask(_Presets):
 
     # === Construction ===
 
-    from_checkpoint = classmethod(constructors.from_checkpoint)
-    from_opened = classmethod(constructors.from_opened)
-    from_preset = classmethod(constructors.from_preset)
-    from_backbone = classmethod(constructors.from_backbone)
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: str | os.PathLike | Checkpoint,
+        *,
+        config: str | os.PathLike | dict | None = None,
+        vocabulary: str | os.PathLike | list[str] | None = None,
+        sequence_length: int | None = None,
+        lowercase: bool | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        precision: str | None = None,
+        head: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Build the task on a checkpoint, with its head if that has as many classes.
+
+        Of several named heads it starts from `head`, or from the only one of the task;
+        if `labels` are given, from the only one with these labels.
+
+        Args:
+            path: path of a directory, a prefix, an `.index` or `.data` file, an
+                archive, a `.keras` file or one of tensors; `"hf://user/name"`; the
+                name of a release, such as `"albert_tiny_zh"`, which is downloaded
+                once; or a checkpoint opened by `albert_tf.checkpoints.open_checkpoint`.
+            config: optional path or dict. By default the config beside the
+                checkpoint.
+            vocabulary: optional path of a `vocab.txt` or a SentencePiece model, or
+                list of tokens. By default the one beside the checkpoint.
+            sequence_length: optional int. Maximum number of tokens per example; by
+                default the number of positions of the model.
+            lowercase: optional bool. Lower-case the text. By default as in the
+                checkpoint's config, else `True`, as for all releases.
+            dtype: optional string or `keras.DTypePolicy` to compute in.
+            precision: optional string, instead of `dtype`: `"float32"`, `"bfloat16"`
+                (with weights of 32 bits), or `"auto"`, which is bfloat16 on a GPU and
+                on processors with units for it.
+            head: optional string, the name of one of several heads, as in
+                `"my_model:entities"`.
+            **kwargs: arguments of the class, such as `num_classes`. By default those
+                of the checkpoint's head.
+
+        Returns:
+            A model of this class.
+
+        Raises:
+            FileNotFoundError: if a file is missing.
+            albert_tf.checkpoints.CheckpointError: if the checkpoint is damaged, is not
+                of ALBERT, or does not fit its config.
+            AlbertError: if the vocabulary does not have the checkpoint's size, or
+                `num_classes` is missing and the checkpoint has no head, or several.
+        """
+        # Before a file is missed that a misspelled argument names.
+        construction.check_task_arguments(cls, kwargs)
+        checkpoint = open_checkpoint(path, config=config, head=head)
+        checkpoint = choose_head(cls, checkpoint, kwargs)
+        tokenizer = construction.tokenizer_of(cls, checkpoint, lowercase, vocabulary)
+        return cls.from_opened(
+            checkpoint,
+            tokenizer,
+            sequence_length=sequence_length,
+            dtype=construction.dtype_of(dtype, precision),
+            **kwargs,
+        )
 
     @classmethod
-    def read_heads(
-        cls, checkpoint: Checkpoint, arguments: dict[str, Any]
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Return the arguments with those of the checkpoint, and the heads it lacks."""
-        found: dict[str, Any] = {}
-        for head in cls.heads:
-            found.update(checkpoint.head_config(head))
-        missing = [head for head in cls.heads if head not in checkpoint.heads]
-        return {**found, **arguments}, missing
+    def from_preset(
+        cls, preset: str | os.PathLike, load_weights: bool = True, **kwargs: Any
+    ) -> Self:
+        """Build the task from a preset or a checkpoint.
+
+        Args:
+            preset: string: the directory of a preset or of a checkpoint of any form;
+                `"hf://user/name"`, the same on the Hub; the name of a release, such as
+                `"albert_tiny_zh"`; one of these with a named head, such as
+                `"my_model:entities"`; or any other preset of KerasHub.
+            load_weights: bool. `False` for random weights of a preset.
+            **kwargs: arguments of `from_checkpoint` for a checkpoint, else those of the
+                class.
+
+        Returns:
+            A model of this class.
+
+        Raises:
+            TypeError: if there is no argument of that name.
+            AlbertError: if the vocabulary of a preset does not have the model's size.
+        """
+        known = {
+            "load_task_weights",
+            *construction.parameters_of(cls.from_checkpoint),
+        }
+        construction.check_task_arguments(cls, kwargs.keys() - known)
+        name, head = split_head(preset)
+        path = construction.local_path(name)
+        if head is not None:
+            path = f"{path}:{head}"
+        has_head = head is not None or kwargs.get("head") is not None
+        if has_head or construction.is_checkpoint(path, cls, load_weights):
+            if not load_weights:
+                raise AlbertError(
+                    f"{path} is not a preset. Build a task with random weights on "
+                    "AlbertBackbone(**open_checkpoint(...).arguments)."
+                )
+            return cls.from_checkpoint(path, **kwargs)
+        if load_weights and os.path.isdir(path):
+            check_files(pathlib.Path(path))
+        # A task without `backbone_cls` is hidden from KerasHub, which would pick any of
+        # several classes, and is loaded by its base.
+        owner: Any = cls if cls.backbone_cls else cls.__base__
+        load = super(Presets, owner).from_preset
+        model = load(path, load_weights=load_weights, **kwargs)
+        if not isinstance(model, cls):
+            return cls.from_checkpoint(path, **kwargs)
+        # KerasHub reads the vocabulary after building the task.
+        construction.check_fits(model.preprocessor, model.backbone)
+        # Arguments may bring a new head, or other labels.
+        has_stored_head = load_weights and not kwargs
+        model.starts_trained = has_stored_head and construction.holds_task(path, owner)
+        return model
 
     @classmethod
-    def has_heads_in(cls, checkpoint: Checkpoint) -> bool:
-        """Return whether a checkpoint has the trained heads of the task."""
-        return set(cls.heads) <= set(checkpoint.heads)
+    def from_opened(
+        cls,
+        checkpoint: Checkpoint,
+        tokenizer: keras.layers.Layer | None = None,
+        *,
+        sequence_length: int | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Build the task on an open checkpoint, with or without a tokenizer.
+
+        Args:
+            checkpoint: a `Checkpoint`.
+            tokenizer: optional tokenizer; without one, the model takes ids.
+            sequence_length: optional int. Maximum number of tokens per example; by
+                default the number of positions of the model.
+            dtype: optional string or `keras.DTypePolicy` to compute in.
+            **kwargs: arguments of the class, by default those of the checkpoint's head.
+        """
+        construction.check_task_arguments(cls, kwargs)
+        arguments, new_heads = cls.read_heads(checkpoint, kwargs)
+        has_pooler = reads_pooler(cls, checkpoint, arguments, new_heads)
+        backbone = checkpoint.build_backbone(dtype=dtype, pooler=has_pooler)
+        if has_pooler and not checkpoint.has_pooler:
+            new_heads = [*new_heads, "pooler"]
+            construction.start_pooler(cls, backbone, checkpoint.path)
+        model = cls.from_backbone(
+            backbone, tokenizer, sequence_length=sequence_length, **arguments
+        )
+        checkpoint.load_into(model, new_heads)
+        model.starts_trained = not new_heads and has_same_labels(model, checkpoint)
+        return model
+
+    @classmethod
+    def from_backbone(
+        cls,
+        backbone: AlbertBackbone,
+        vocabulary: str | os.PathLike | list[str] | keras.layers.Layer | None = None,
+        *args: Any,
+        sequence_length: int | None = None,
+        lowercase: bool = True,
+        **kwargs: Any,
+    ) -> Self:
+        """Build the task on a backbone and a vocabulary.
+
+        Args:
+            backbone: an `AlbertBackbone`.
+            vocabulary: path of a `vocab.txt` or a SentencePiece model, list of tokens,
+                or a tokenizer; `None` for a model that takes ids.
+            *args: arguments of the class after `backbone`.
+            sequence_length: optional int. Maximum number of tokens per example; by
+                default the number of positions of the model.
+            lowercase: bool. Lower-case the text; ignored if `vocabulary` is a
+                tokenizer.
+            **kwargs: arguments of the class or of its preprocessor.
+
+        Returns:
+            A model of this class.
+
+        Raises:
+            TypeError: if the class has no argument of that name.
+        """
+        construction.check_task_arguments(cls, kwargs)
+        names = construction.preprocessor_arguments(cls)
+        settings = {name: kwargs.pop(name) for name in names if name in kwargs}
+        if vocabulary is not None:
+            if sequence_length is None:
+                sequence_length = backbone.max_sequence_length
+            kwargs["preprocessor"] = construction.build_preprocessor(
+                cls, vocabulary, sequence_length, lowercase, settings
+            )
+        return cls(backbone, *args, **kwargs)
 
     def _set_preprocessor(self, preprocessor):
-        constructors.check_fits(preprocessor, self.backbone)
+        construction.check_fits(preprocessor, self.backbone)
         self._preprocessor = preprocessor
 
     preprocessor = property(operator.attrgetter("_preprocessor"), _set_preprocessor)
 
-    # === Texts and labels in ===
-
-    def prepare_fit(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Check the data of `fit`, set what depends on them, and return them."""
-        pairs = is_pair(x)
-        self.pairs = self.pairs if pairs is None else pairs
-        return x, y
-
-    def is_trained_for(self, x: Any, y: Any) -> bool:
-        """Return whether the model, before training, is one for such labels."""
-        return self.starts_trained
-
-    def targets(self, x: Texts, y: Any, packed: PackedTexts | None = None) -> Any:
-        """Return what the loss compares the outputs of `packed` with.
-
-        That is an array [rows, ...]; a `tf.RaggedTensor` [rows, (tokens)], which is
-        padded with `PADDING_TARGET`; or a dict of these by output.
-        """
-        raise NotImplementedError
-
-    def prepare_dataset(
-        self, dataset: tf.data.Dataset, fixed: bool = False
-    ) -> tf.data.Dataset:
-        """Return a dataset for the model, to train on or (`fixed`) to evaluate."""
-        if self.reads_windows and is_pair(dataset) is not None:
-            raise TypeError(
-                f"{type(self).__name__} learns from lists. Received a dataset of texts."
-            )
-        return dataset
-
-    training_batches = datasets.labelled_batches
-    prediction_batches = prediction.prediction_batches
-
-    def read_texts(self, x: Any) -> Any:
-        """Return the `x` of `predict`; tasks with windows read datasets into memory."""
-        return texts_in_memory(x) if self.reads_windows else x
-
-    def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor | None:
-        """Return the mask of places to keep in outputs per token; `None` for all."""
-        return x["padding_mask"]
-
     # === Answers out ===
-
-    def predictions(self, x: Any, packed: PackedTexts | None, outputs: Any) -> Any:
-        """Return what `predict` returns; `packed` is `None` for ids and datasets."""
-        return outputs
 
     def answers(self, x: Texts, batch_size: int | None = None, **options: Any) -> list:
         """Return the answers that pipelines give, as plain Python, one per example."""
@@ -189,7 +291,7 @@ class AlbertTask(_Presets):
             return None
         return {"task": self.name_of_task, "output": self.exported_output}
 
-    def postprocess(self, outputs: Any, **options: Any) -> dict[str, Any]:
+    def postprocess(self, outputs: Outputs, **options: Any) -> dict[str, Any]:
         """Return the meaning of the model's outputs as named tensors."""
         raise NotImplementedError
 
@@ -211,265 +313,21 @@ class AlbertTask(_Presets):
         """The inputs of a SavedModel."""
         return [tf.TensorSpec([None], tf.string, name=x) for x in self.text_inputs]
 
-    # === Training and prediction ===
-
-    compile = compiling.compile
-    get_compile_config = compiling.get_compile_config
-    compile_from_config = compiling.compile_from_config
-    default_learning_rate: Any = property(compiling.default_learning_rate)
-    peak_learning_rate = compiling.peak_learning_rate
-    default_loss = compiling.default_loss
-    default_metrics = compiling.default_metrics
-
-    def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        epochs: int | None = None,
-        verbose: str | int = "auto",
-        callbacks: Any = None,
-        validation_split: float = 0.0,
-        validation_data: Any = None,
-        shuffle: bool | BatchOrder = True,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        sample_weight: Any = None,
-        initial_epoch: int = 0,
-        steps_per_epoch: int | None = None,
-        validation_steps: int | None = None,
-        validation_batch_size: int | None = None,
-        validation_freq: int = 1,
-        *,
-        max_tokens: int | None = None,
-    ) -> keras.callbacks.History:
-        """Train on strings, as `keras.Model.fit`.
-
-        Args:
-            x: list of strings, or an array, a Series, a tensor or one column of a
-                table, read by position; the tuple of two of these for pairs; a
-                `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)` batches; or
-                padded ids as the model takes them. Texts are tokenized once and
-                batched by length, so that little is padded.
-            y: the labels of the texts, in the form of the task and any of these
-                containers; for a classifier values of `labels`, or class ids.
-            batch_size: optional int. By default 16 for fewer than 10,000 examples in
-                memory, else 32.
-            epochs: optional int. By default 1 for a dataset; 3 for examples in memory,
-                and up to 30 for fewer than 1,500.
-            validation_data: optional `(x, y)`, `(x, y, sample_weight)` or dataset.
-            class_weight: optional dict of weights by class, in the form of `y`, for
-                tasks with one class per example; or `"balanced"`, inversely
-                proportional to how often a class occurs in the training labels, see
-                `albert_tf.models.class_weights`.
-            max_tokens: optional int, instead of `batch_size`: a batch has as many
-                examples as fit in this number of tokens, padding included. Only for
-                lists; see `albert_tf.models.bucket_by_length` for datasets.
-            verbose, callbacks, validation_split, shuffle, sample_weight,
-                initial_epoch, steps_per_epoch, validation_steps,
-                validation_batch_size, validation_freq: as for `keras.Model.fit`.
-
-        Returns:
-            A `keras.callbacks.History`.
-
-        Raises:
-            AlbertError: if `x` and `y` are of unequal lengths or empty, the labels are
-                wrong, or an argument is not for the task.
-        """
-        datasets.check_class_weight(self, class_weight, x)
-        if self._auto_optimizer:
-            self._auto_optimizer.check_callbacks(callbacks)
-        if datasets.takes_texts(self, x):
-            x, y, sample_weight = read_examples(x, y, sample_weight)
-        x, y = self.prepare_fit(x, y)
-        if validation_split and validation_data is None:
-            if isinstance(x, tf.data.Dataset):
-                datasets.refuse_for_datasets(validation_split=validation_split)
-            (x, y, sample_weight), validation_data = split_off(
-                x, y, sample_weight, validation_split
-            )
-        class_weight = datasets.weights_by_id(self, class_weight, x, y)
-        size = batch_size if validation_batch_size is None else validation_batch_size
-        validation_data = datasets.validation_batches(
-            self, validation_data, size, max_tokens
-        )
-        examples = None
-        if datasets.takes_texts(self, x) or not isinstance(x, tf.data.Dataset):
-            examples = count_examples(x)
-            epochs = fine_tuning_epochs(examples) if epochs is None else epochs
-            if max_tokens is None:
-                default = fine_tuning_batch_size(examples)
-                batch_size = size_or_default(batch_size, default)
-        options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        x = datasets.keras_data(self, x, y, sample_weight, **options, shuffle=shuffle)
-        skipped = shuffle.skip if isinstance(shuffle, BatchOrder) else 0
-        # A resumed epoch has fewer steps, but the schedule counts whole epochs.
-        steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
-        epochs = 1 if epochs is None else epochs
-        epochs = check_integer("epochs", epochs, least=0)
-        with (
-            compiling.one_training(self, callbacks),
-            datasets.without_expected_warnings(x),
-        ):
-            if self._auto_optimizer:
-                rate = self.peak_learning_rate(examples)
-                self._auto_optimizer.schedule(self, steps, epochs, initial_epoch, rate)
-                if initial_epoch:
-                    # A training with its own order of batches loads its own state.
-                    is_checked = not isinstance(shuffle, BatchOrder)
-                    done = steps * initial_epoch
-                    self._auto_optimizer.set_count(self, done, is_checked)
-            return super().fit(
-                x,
-                epochs=epochs,
-                verbose=verbose,
-                callbacks=callbacks,
-                validation_data=validation_data,
-                # The dataset is shuffled.
-                shuffle=False,
-                class_weight=class_weight,
-                initial_epoch=initial_epoch,
-                steps_per_epoch=steps_per_epoch,
-                validation_steps=validation_steps,
-                validation_freq=validation_freq,
-            )
-
-    def evaluate(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        verbose: str | int = "auto",
-        sample_weight: Any = None,
-        steps: int | None = None,
-        callbacks: Any = None,
-        return_dict: bool = False,
-        *,
-        max_tokens: int | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Return loss and metrics on strings; as `keras.Model.evaluate`.
-
-        Args:
-            x, y, sample_weight, max_tokens: as for `fit`.
-            batch_size: optional int, by default more than 32 for short texts.
-            verbose, steps, callbacks, return_dict: as for `keras.Model.evaluate`.
-        """
-        options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        # In `fit`, Keras evaluates the batches of `validation_batches` after an epoch.
-        if not kwargs.get("_use_cached_eval_dataset"):
-            x = datasets.keras_data(self, x, y, sample_weight, **options, fixed=True)
-        with datasets.without_expected_warnings(x):
-            return super().evaluate(
-                x,
-                verbose=verbose,
-                steps=steps,
-                callbacks=callbacks,
-                return_dict=return_dict,
-                **kwargs,
-            )
-
-    def predict(
-        self,
-        x: Any,
-        batch_size: int | None = None,
-        verbose: str | int = "auto",
-        steps: int | None = None,
-        callbacks: Any = None,
-        *,
-        max_tokens: int | None = None,
-    ) -> Any:
-        """Return the predictions for strings; as `keras.Model.predict`.
-
-        Args:
-            x: as for `fit`.
-            batch_size: optional int, by default more than 32 for short texts.
-            verbose, callbacks: as for `keras.Model.predict`.
-            steps: optional int, the number of batches of a dataset.
-            max_tokens: optional int, instead of `batch_size`, as for `fit`.
-
-        Returns:
-            The predictions in the order of `x`, in the form of the task. In general an
-            array [examples, ...] per output, or for an output with an axis for the
-            tokens a list of arrays [tokens, ...], special tokens included.
-        """
-        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
-        found = self.predict_rows(x, batch_size, max_tokens=max_tokens, **options)
-        return self.predictions(*found)
-
-    predict_rows = prediction.predict_rows
-    predict_step = prediction.predict_step
-
-    # === Single batches ===
-
-    def train_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        return_dict: bool = False,
-    ) -> Any:
-        """Train on one batch of strings, as `keras.Model.train_on_batch`.
-
-        The default optimizer has a constant rate here. Its first call after a `fit`
-        starts over, because the rate of `fit` has fallen to 0.
-
-        Args:
-            x, y, sample_weight, class_weight: as for `fit`, without datasets.
-            return_dict: as for `keras.Model.train_on_batch`.
-        """
-        datasets.check_class_weight(self, class_weight, x)
-        class_weight = datasets.weights_by_id(self, class_weight, x, y)
-        x, y = self.prepare_fit(x, y)
-        batch = datasets.one_batch(self, x, y, sample_weight)
-        with compiling.one_training(self):
-            if self._auto_optimizer:
-                self._auto_optimizer.hold_rate(self)
-            return keras.Model.train_on_batch(
-                self, *batch, class_weight=class_weight, return_dict=return_dict
-            )
-
-    def test_on_batch(
-        self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        return_dict: bool = False,
-    ) -> Any:
-        """Return loss and metrics on one batch; as `keras.Model.test_on_batch`.
-
-        Args:
-            x, y, sample_weight: as for `fit`, without datasets.
-            return_dict: as for `keras.Model.test_on_batch`.
-        """
-        batch = datasets.one_batch(self, x, y, sample_weight, fixed=True)
-        return keras.Model.test_on_batch(self, *batch, return_dict=return_dict)
-
-    def predict_on_batch(self, x: Any) -> Any:
-        """Return the predictions for one batch of strings or ids, as `predict`."""
-        if datasets.takes_texts(self, x):
-            one_batch = datasets.TOKENS_OF_ANY_BATCH
-            return self.predict(x, verbose=0, max_tokens=one_batch)
-        outputs = keras.Model.predict_on_batch(self, x)
-        return self.predictions(x, None, prediction.split_ragged(outputs))
-
-    # === What Keras calls ===
-
-    def make_train_function(self, force: bool = False) -> None:
-        compiling.check_weights(self)
-        compiling.build_optimizer(self)
-        super().make_train_function(force)
-
-    def get_metrics_result(self) -> dict[str, Any]:
-        # Keras would raise in a `train_step` of the user's own that does without them.
-        return (
-            {} if compiling.has_unused_metrics(self) else super().get_metrics_result()
-        )
-
     # === Weights and files ===
 
-    def quantize(self, mode=None, config=None, **kwargs) -> None:
-        """Quantize the backbone, as `keras.Model.quantize`; heads keep their type."""
+    def quantize(
+        self,
+        mode: str | None = None,
+        config: keras.quantizers.QuantizationConfig | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Quantize the backbone, as `keras.Model.quantize`; heads keep their type.
+
+        Args:
+            mode: string, such as `"int8"`.
+            config: optional `keras.quantizers` config, instead of `mode`.
+            **kwargs: passed to `keras.Model.quantize`.
+        """
         self.backbone.quantize(mode, config=config, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
@@ -478,15 +336,38 @@ class AlbertTask(_Presets):
         return {**super().get_config(), **arguments_of(self, AlbertTask, *others)}
 
     def export_to_transformers(self, path: str | os.PathLike) -> None:
-        """Write a directory that `transformers` reads."""
+        """Write a directory that `transformers` reads.
+
+        Args:
+            path: the directory.
+        """
         save_checkpoint(self, path, layout="huggingface")
 
-    # KerasHub would keep the optimizer's state of all weights in a preset.
-
     def save_task_weights(self, filepath: str | os.PathLike) -> None:
-        with compiling.without_optimizer(self):
-            super().save_task_weights(filepath)
+        """Save the weights that are not of the backbone, those of the head.
+
+        Args:
+            filepath: a path that ends in `.weights.h5`.
+        """
+        if not self.has_task_weights():
+            raise AlbertError(
+                f"{type(self).__name__} has no weights but its backbone's."
+            )
+        keras.saving.save_weights(
+            self, filepath, objects_to_skip=self._not_of_the_head()
+        )
 
     def load_task_weights(self, filepath: str | os.PathLike) -> None:
-        with compiling.without_optimizer(self):
-            super().load_task_weights(filepath)
+        """Load the weights that are not of the backbone, those of the head.
+
+        Args:
+            filepath: a path that ends in `.weights.h5`.
+        """
+        keras.saving.load_weights(
+            self, filepath, objects_to_skip=self._not_of_the_head()
+        )
+
+    def _not_of_the_head(self):
+        # KerasHub would keep the optimizer's state of all weights beside the head.
+        optimizer = getattr(self, "optimizer", None)
+        return [self.backbone, *inner_layers(self.backbone), optimizer]

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import at_least_float32
+from albert_tf.layers.common import Tensor, at_least_float32
 from albert_tf.layers.private_keras import adam_moments, variable_index
 from albert_tf_lite.errors import AlbertError
 
@@ -15,13 +15,28 @@ NOT_DECAYED = ("bias", "gamma", "beta")
 FUSED = "query_key_value/kernel"
 
 
+def warmup_linear_share(step: Tensor, total_steps: Tensor, warmup_steps: Tensor):
+    """Return the share of the peak at a step: linearly up from 0, then down to 0."""
+    # Counted from 1, so that the first step has a rate above 0.
+    step = ops.cast(step, "float32") + 1.0
+    warmup = step / ops.maximum(ops.cast(warmup_steps, "float32"), 1.0)
+    end = ops.cast(total_steps, "float32") + 1.0
+    decay = (end - step) / (end - ops.cast(warmup_steps, "float32"))
+    return ops.clip(ops.minimum(warmup, decay), 0.0, 1.0)
+
+
+def warmup_of(total_steps: int, share: float = 0.1) -> int:
+    """Return the number of steps in which the rate rises, by default a tenth."""
+    return int(total_steps * share)
+
+
 @keras.saving.register_keras_serializable(package="albert_tf")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Learning rate that rises linearly from 0 and falls linearly to 0.
 
     Args:
         peak_learning_rate: float.
-        total_steps: int. Steps until 0 is reached.
+        total_steps: int. Steps until 0 is reached; 0 for a constant rate.
         warmup_steps: int. Steps until the peak is reached.
 
     Reference:
@@ -39,12 +54,11 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup_steps = warmup_steps
 
     def __call__(self, step):
-        # Counted from 1, so that the first step has a rate above 0.
-        step = ops.cast(step, "float32") + 1.0
-        warmup = step / max(self.warmup_steps, 1)
-        end = self.total_steps + 1
-        decay = (end - step) / (end - self.warmup_steps)
-        return self.peak_learning_rate * ops.clip(ops.minimum(warmup, decay), 0.0, 1.0)
+        if not self.total_steps:
+            return ops.cast(self.peak_learning_rate, "float32")
+        return self.peak_learning_rate * warmup_linear_share(
+            step, self.total_steps, self.warmup_steps
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -52,6 +66,49 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
         }
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AdjustableDecay(WarmupLinearDecay):
+    """`WarmupLinearDecay` whose peak and steps can be set after the first step.
+
+    They are variables, so a training step on TensorFlow reads new values without being
+    compiled or traced again. On other backends, call `make_train_function(force=True)`
+    after `set`. The config has the current values.
+
+    Args:
+        peak_learning_rate: float.
+        total_steps: int. Steps until 0 is reached; 0 for a constant rate.
+        warmup_steps: int. Steps until the peak is reached.
+    """
+
+    def __init__(
+        self, peak_learning_rate: float, total_steps: int = 0, warmup_steps: int = 0
+    ):
+        super().__init__(peak_learning_rate, total_steps, warmup_steps)
+        self._variables = {
+            name: keras.Variable(
+                value,
+                dtype="float32",
+                trainable=False,
+                aggregation="only_first_replica",
+                name=name,
+            )
+            for name, value in self.get_config().items()
+        }
+
+    def set(
+        self, peak_learning_rate: float, total_steps: int = 0, warmup_steps: int = 0
+    ) -> None:
+        """Set the peak and the steps, as of the constructor."""
+        super().__init__(peak_learning_rate, total_steps, warmup_steps)
+        for name, value in self.get_config().items():
+            self._variables[name].assign(value)
+
+    def __call__(self, step):
+        peak, total_steps, warmup_steps = self._variables.values()
+        share = warmup_linear_share(step, total_steps, warmup_steps)
+        return peak * ops.where(total_steps > 0, share, 1.0)
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -114,7 +171,9 @@ class Lamb(keras.optimizers.Lamb):
         self._is_excluded = [x.path.endswith(NOT_DECAYED) for x in variables]
         self._parts = [3 if x.path.endswith(FUSED) else 1 for x in variables]
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(
+        self, gradient: Tensor, variable: Tensor, learning_rate: Tensor
+    ) -> None:
         index = variable_index(self, variable)
         momentum, velocity = adam_moments(self, variable)
         # At least float32 for sums of squares, as in the original.
@@ -157,16 +216,16 @@ class AdamW(keras.optimizers.AdamW):
     """Keras' AdamW without weight decay of biases and LayerNorm.
 
     A class, since Keras does not save the arguments of `exclude_from_weight_decay`. On
-    TensorFlow one kernel updates a variable; Keras needs a dozen. `task_settings` are
-    those with which a task was compiled.
+    TensorFlow one kernel updates a variable; Keras needs a dozen.
     """
 
-    def __init__(self, *args: Any, task_settings: dict | None = None, **kwargs: Any):
+    def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.task_settings = task_settings
         self.exclude_from_weight_decay(var_names=NOT_DECAYED)
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(
+        self, gradient: Tensor, variable: Tensor, learning_rate: Tensor
+    ) -> None:
         if keras.backend.backend() != "tensorflow" or self.amsgrad:
             return super().update_step(gradient, variable, learning_rate)
         from tensorflow import raw_ops
@@ -189,9 +248,6 @@ class AdamW(keras.optimizers.AdamW):
             grad=ops.reshape(ops.cast(gradient, dtype), variable.shape),
         )
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "task_settings": self.task_settings}
-
 
 # Maximum width, and the rates from a checkpoint and from random weights.
 _RATES = (
@@ -205,7 +261,10 @@ _RATES = (
 
 def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> float:
     """Return a learning rate by the width and the initial weights of a model."""
-    return next(rates[random_weights] for w, *rates in _RATES if hidden_dim <= w)
+    for width, fine_tuned, initial in _RATES:
+        if hidden_dim <= width:
+            return initial if random_weights else fine_tuned
+    raise AssertionError("The last width is infinite.")
 
 
 def lower_learning_rate(rate: float, examples: int) -> float:
@@ -261,15 +320,24 @@ def scheduled_optimizer(
     Reference:
         google-research/albert `optimization.py`.
     """
-    schedule: keras.optimizers.schedules.LearningRateSchedule
-    if total_steps:
-        warmup_steps = int(total_steps * warmup_share)
-        schedule = WarmupLinearDecay(learning_rate, total_steps, warmup_steps)
-    else:
-        # A plain rate would be one more variable in the state of the optimizer.
-        schedule = keras.optimizers.schedules.PolynomialDecay(
-            learning_rate, decay_steps=1, end_learning_rate=learning_rate
-        )
+    steps = total_steps or 0
+    warmup_steps = warmup_of(steps, warmup_share)
+    # Also a constant rate is a schedule: a plain one would be one more variable in the
+    # state of the optimizer.
+    schedule = WarmupLinearDecay(learning_rate, steps, warmup_steps)
+    return optimizer_with(name, schedule, ema_momentum, **kwargs)
+
+
+def optimizer_with(
+    name: str,
+    schedule: WarmupLinearDecay,
+    ema_momentum: float | None = None,
+    **kwargs: Any,
+) -> keras.optimizers.Optimizer:
+    """Return an optimizer as ALBERT is trained with, of a schedule.
+
+    The arguments are those of `scheduled_optimizer`.
+    """
     settings = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
     if ema_momentum is not None:
         settings |= {"use_ema": True, "ema_momentum": ema_momentum}

@@ -133,7 +133,7 @@ class MultiLabel(_Classification):
                 "without them, too, with an empty label."
             )
         common.import_tensorflow()
-        from albert_tf.preprocessing.texts import multi_hot
+        from albert_tf.trainers.labels import multi_hot
 
         y = multi_hot(found.x, names, len(labels), labels)
         return self._examples(found, y, labels)

@@ -25,7 +25,7 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.download import download_release
 from albert_tf.models import AlbertPretrainer, AlbertSentenceOrder
-from albert_tf.models.albert_pretrainer import build_model
+from albert_tf.models.task_of_checkpoint import build_model
 from albert_tf.tokenizers import WordPieceTokenizer
 
 PREFIX = "albert_model.ckpt"

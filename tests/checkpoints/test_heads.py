@@ -20,7 +20,7 @@ from albert_tf.models import (
     AlbertTextRegressor,
     AlbertTokenClassifier,
 )
-from albert_tf.models.albert_pretrainer import build_model
+from albert_tf.models.task_of_checkpoint import build_model
 
 
 def test_of_heads_with_equal_names_the_config_decides():

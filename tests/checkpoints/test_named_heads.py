@@ -27,7 +27,7 @@ from albert_tf.models import (
     AlbertTextRegressor,
     AlbertTokenClassifier,
 )
-from albert_tf.models.albert_pretrainer import build_model
+from albert_tf.models.task_of_checkpoint import build_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*max_input_chars_per_word")
 FIRST = "named-entities_2"

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.data.tagged import spans_to_tags, tag_names, tags_to_spans
-from albert_tf.models.albert_token_classifier import Tagging
+from albert_tf.models.tagging import Tagging
 from albert_tf_lite import tagging as lite
 
 CASES = {

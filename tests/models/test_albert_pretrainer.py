@@ -7,7 +7,7 @@ from small_classifier import randomised, small_backbone
 
 from albert_tf.checkpoints import open_checkpoint, save_checkpoint
 from albert_tf.models import AlbertPretrainer, AlbertSentenceOrder
-from albert_tf.models.albert_pretrainer import build_model
+from albert_tf.models.task_of_checkpoint import build_model
 
 RNG = np.random.default_rng(22)
 INPUTS = {

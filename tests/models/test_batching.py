@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from scipy.stats import spearmanr
 
-from albert_tf.models.batching import FixedSize, TextBatches, TokenBudget
 from albert_tf.preprocessing.segment_packer import SegmentPacker
+from albert_tf.trainers.batching import FixedSize, TextBatches, TokenBudget
 
 PACKER = SegmentPacker(cls_token_id=2, sep_token_id=3)
 

@@ -12,7 +12,7 @@ from task_cases import CASES, COUNT
 from tiers import few
 
 from albert_tf import AlbertError, models
-from albert_tf.models import datasets
+from albert_tf.trainers.batching import BatchOptions
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Gradients do not exist for variables"),
@@ -133,15 +133,8 @@ def test_a_switch_trains_like_plain_keras(case, switch):
     options = dict(switch.fit)
     weights = options.pop("sample_weight", None)
     keras.utils.set_random_seed(5)
-    batches = datasets.keras_data(
-        other,
-        case.train_x,
-        case.y,
-        weights,
-        batch_size=BATCH_SIZE,
-        max_tokens=None,
-        shuffle=False,
-    )
+    examples = other.read_examples(case.train_x, case.y, weights)
+    batches = other.batches(examples, BatchOptions(BATCH_SIZE))
     if weights is not None and case.cls is models.AlbertPretrainer:
         # Keras needs one per masked word.
         batches = batches.map(

@@ -17,7 +17,7 @@ from albert_tf.models import (
     AlbertTextClassifier,
     IntegratedGradients,
 )
-from albert_tf.training.fine_tuning import fine_tune
+from albert_tf.training.fine_tuning import FineTuning, fine_tune
 from albert_tf_lite.errors import AlbertError
 
 ONE_LAYER = {"num_layers": 1}
@@ -285,7 +285,8 @@ def test_freezing_restores_what_was_frozen(tmp_path, is_interrupted):
                 raise KeyboardInterrupt
 
     arguments = (model, data, data, tmp_path / "out")
-    options = {"epochs": 1, "freeze": "encoder", "callbacks": [Interrupt()]}
+    training = FineTuning(epochs=1, freeze="encoder")
+    options = {"options": training, "callbacks": [Interrupt()]}
     if is_interrupted:
         with pytest.raises(KeyboardInterrupt):
             fine_tune(*arguments, **options)

@@ -17,7 +17,8 @@ from small_classifier import (
     unequal_batches,
 )
 
-from albert_tf.models import AlbertTextClassifier, task
+from albert_tf.models import AlbertTextClassifier
+from albert_tf.trainers import trainer
 from albert_tf.training import WarmupLinearDecay, fine_tuning_epochs
 
 ONE_LAYER = {"num_layers": 1}
@@ -100,7 +101,7 @@ def test_a_training_step_is_traced_once():
 
 def test_the_schedule_has_as_many_steps_as_the_fit(monkeypatch):
     # Not the 30 of so few examples.
-    monkeypatch.setattr(task, "fine_tuning_epochs", lambda examples: 2)
+    monkeypatch.setattr(trainer, "fine_tuning_epochs", lambda examples: 2)
     classifier = small_classifier(sizes=ONE_LAYER)
     classifier.compile(learning_rate=0.25)
     # Each fit starts over.

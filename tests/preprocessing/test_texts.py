@@ -11,18 +11,16 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from small_classifier import VOCABULARY
 
 from albert_tf import preprocessing as p
-from albert_tf.preprocessing.texts import (
-    as_segments,
-    as_string_tensor,
+from albert_tf.preprocessing.texts import as_segments, as_string_tensor
+from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.trainers.examples import read_examples
+from albert_tf.trainers.labels import (
     check_class_names,
     class_ids,
     dataset_targets,
     multi_hot,
     scores,
-    split_off,
-    texts_in_memory,
 )
-from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf_lite.words import word_boundaries
 
 TEXTS = ["很好", "", "a😀"]
@@ -93,15 +91,19 @@ def test_ids_and_rows_of_0_and_1():
 
 def test_texts_of_a_dataset_are_strings():
     data = tf.data.Dataset.from_tensor_slices((["好", "吃吗"], ["", "a"])).batch(1)
-    assert texts_in_memory(data.map(lambda *x: (x,))) == (["好", "吃吗"], ["", "a"])
+    examples = read_examples(data.map(lambda *x: (x,)))
+    assert (examples.kind, examples.is_pair, examples.count) == ("dataset", True, None)
+    examples = examples.in_memory()
+    assert examples.x == (["好", "吃吗"], ["", "a"]) and examples.count == 2
 
 
 def test_ids_are_split_like_texts():
     x, y = {"token_ids": np.arange(8).reshape(4, 2)}, np.arange(4)
-    (train, labels, weights), (rest, last, _) = split_off(x, y, None, 0.25)
-    assert train["token_ids"].tolist() == x["token_ids"][:3].tolist()
-    assert (labels.tolist(), weights) == ([0, 1, 2], None)
-    assert (rest["token_ids"].tolist(), last.tolist()) == ([[6, 7]], [3])
+    train, rest = read_examples(x, y).split_off(0.25)
+    assert train.x["token_ids"].tolist() == x["token_ids"][:3].tolist()
+    assert (train.y.tolist(), train.sample_weight) == ([0, 1, 2], None)
+    assert (rest.x["token_ids"].tolist(), rest.y.tolist()) == ([[6, 7]], [3])
+    assert (rest.kind, rest.is_pair, rest.count) == ("ids", None, 1)
 
 
 WORDS = WordPieceTokenizer(VOCABULARY)

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints import open_checkpoint, save_checkpoint
-from albert_tf.models.albert_pretrainer import build_model
+from albert_tf.models.task_of_checkpoint import build_model
 from albert_tf.pretraining import (
     LabelledRecords,
     LabelledSet,

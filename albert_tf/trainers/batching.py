@@ -2,13 +2,18 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.layers.common import Tensor
 from albert_tf.preprocessing.segment_packer import PackedTexts, SegmentPacker
+from albert_tf.preprocessing.text_preprocessors import (
+    AlbertTextClassifierPreprocessor as TextPreprocessor,
+)
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import check_integer
@@ -19,6 +24,8 @@ DEFAULT_BATCH_SIZE = 32
 ENOUGH_TOKENS = 512
 # The target of padding where each token has a target: the `ignore_class` of losses.
 PADDING_TARGET = -1
+# More than any batch in memory has.
+TOKENS_OF_ANY_BATCH = 2**40
 # Training sorts by length only within windows of up to 64 batches, at least four of
 # them, so that batches stay nearly as random as after a shuffle.
 MOST_SORTED_BATCHES = 64
@@ -26,10 +33,46 @@ LEAST_WINDOWS = 4
 # A token budget deals examples into up to four parts of eight or more batches.
 MOST_PARTS = 4
 LEAST_BATCHES = 8
+# In place of an example.
+NO_EXAMPLE = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchOptions:
+    """Options of batches.
+
+    Attributes:
+        batch_size: optional int, examples per batch.
+        max_tokens: optional int, tokens per batch instead, padding included.
+        shuffle: bool or `BatchOrder`. Draw a random order for each epoch.
+        fixed: bool. The batches are to evaluate: whatever is drawn at random, such as
+            masks, is the same each time.
+    """
+
+    batch_size: int | None = None
+    max_tokens: int | None = None
+    shuffle: bool | BatchOrder = False
+    fixed: bool = False
+
+    def with_batch_size(self, default: int = DEFAULT_BATCH_SIZE) -> "BatchOptions":
+        """Return the options with a batch size, unless they have `max_tokens`."""
+        if self.max_tokens is not None:
+            return self
+        size = size_or_default(self.batch_size, default)
+        return dataclasses.replace(self, batch_size=size)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The arguments of `text_batches`."""
+        return {
+            "batch_size": self.batch_size,
+            "max_tokens": self.max_tokens,
+            "shuffle": self.shuffle,
+        }
 
 
 def text_batches(
-    preprocessor: Any,
+    preprocessor: TextPreprocessor,
     packed: PackedTexts,
     *labels: Any,
     batch_size: int | None = None,
@@ -57,15 +100,15 @@ def text_batches(
     def pad_rows(tokens, first_lengths, *labels):
         features = packer.pad(tokens, first_lengths)
         shape = tf.shape(features["token_ids"], tf.int64)
-        labels = tf.nest.map_structure(lambda x: _pad_target(x, shape), labels)
+        labels = tf.nest.map_structure(lambda label: _pad_target(label, shape), labels)
         return (features, *labels) if labels else features
 
     return TextBatches(
-        (packed.tokens, packed.first_lengths, *labels),
-        packed.lengths.numpy(),
-        pad or pad_rows,
-        batch_plan(packer, batch_size, max_tokens, packed.texts_per_row),
-        shuffle,
+        features=(packed.tokens, packed.first_lengths, *labels),
+        lengths=packed.lengths.numpy(),
+        pad=pad or pad_rows,
+        plan=batch_plan(packer, batch_size, max_tokens, packed.texts_per_row),
+        shuffle=shuffle,
     )
 
 
@@ -108,7 +151,8 @@ class TextBatches:
         lengths: int array [examples], in tokens.
         pad: function of a batch of `features` that returns the batch for Keras.
         plan: a `FixedSize` or `TokenBudget`.
-        shuffle: as for `text_batches`.
+        shuffle: bool or `BatchOrder`. Each epoch has a random order, instead of from
+            short to long.
     """
 
     features: tuple
@@ -168,16 +212,16 @@ class TextBatches:
         """Return the batches after a function of each."""
         return dataclasses.replace(self, pad=lambda *x: function(self.pad(*x)))
 
-    def restore(self, outputs: Any) -> Any:
+    def restore(self, outputs: Tensor | dict[str, Tensor]) -> Any:
         """Return outputs of the dataset's rows in the order of the examples."""
         if isinstance(outputs, dict):
             return {name: self.restore(value) for name, value in outputs.items()}
         if isinstance(outputs, tuple):
             return tuple(map(self.restore, outputs))
-        row_of = np.argsort(self.order)
+        row_of_example = np.argsort(self.order)
         if isinstance(outputs, list):
-            return [outputs[row] for row in row_of]
-        return outputs[row_of]
+            return [outputs[row] for row in row_of_example]
+        return outputs[row_of_example]
 
 
 def prefetched(dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -203,11 +247,13 @@ class FixedSize:
         """Return the number of examples per batch."""
         return self.examples
 
-    def count(self, lengths: Any, shuffle: bool) -> int:
+    def count(self, lengths: np.ndarray, shuffle: bool | BatchOrder) -> int:
         """Return the number of batches."""
-        return -(-len(lengths) // self.examples)
+        return math.ceil(len(lengths) / self.examples)
 
-    def batches(self, lengths: Any, seed: tf.Tensor | None = None) -> tf.RaggedTensor:
+    def batches(
+        self, lengths: np.ndarray, seed: tf.Tensor | None = None
+    ) -> tf.RaggedTensor:
         """Return the examples of each batch, int64 [batches, (examples)].
 
         The order is random for a `seed`, an int tensor []; else from short to long.
@@ -221,7 +267,7 @@ class FixedSize:
         return tf.RaggedTensor.from_row_splits(order, splits, validate=False)
 
 
-def shuffled_order(lengths: Any, batch_size: int, seed: tf.Tensor) -> tf.Tensor:
+def shuffled_order(lengths: np.ndarray, batch_size: int, seed: tf.Tensor) -> tf.Tensor:
     """Return a random order in which neighbours have similar lengths, int64 [examples].
 
     Examples are shuffled, sorted by length within windows and cut into batches, which
@@ -258,47 +304,58 @@ class TokenBudget:
         """Return the number of examples of this length per batch."""
         return max(self.tokens // int(self.packer.padded_lengths(length)), 1)
 
-    def cut(self, lengths: Any) -> np.ndarray:
+    def cut(self, lengths: np.ndarray) -> np.ndarray:
         """Return the bounds [batches + 1] of batches of examples, sorted by length."""
         bounds, last = [0], 0
-        for row, length in enumerate(self.packer.padded_lengths(lengths)):
-            count = row - bounds[-1]
+        for example, length in enumerate(self.packer.padded_lengths(lengths)):
+            count = example - bounds[-1]
             is_full = (count + 1) * length > self.tokens
             if self.enough and length > last:
                 is_full = is_full or count * last >= self.enough
             if count and is_full:
-                bounds.append(row)
+                bounds.append(example)
             last = length
         return np.array([*bounds, len(lengths)])
 
-    def count(self, lengths: Any, shuffle: bool) -> int:
+    def count(self, lengths: np.ndarray, shuffle: bool | BatchOrder) -> int:
         """Return the number of batches."""
         by_length = np.sort(np.asarray(lengths))
-        parts, bounds = self._parts(by_length) if shuffle else (1, self.cut(by_length))
+        if not shuffle:
+            return len(self.cut(by_length)) - 1
+        parts, bounds = self._parts(by_length)
         return parts * (len(bounds) - 1)
 
-    def batches(self, lengths: Any, seed: tf.Tensor | None = None) -> tf.RaggedTensor:
-        """Return the examples of each batch; see `FixedSize.batches`."""
+    def batches(
+        self, lengths: np.ndarray, seed: tf.Tensor | None = None
+    ) -> tf.RaggedTensor:
+        """Return the examples of each batch; see `FixedSize.batches`.
+
+        For a seed, examples are dealt into parts, each of which is cut into batches.
+        Seven examples a to g, from short to long, in two parts with bounds 0, 2, 4:
+
+        ```
+        by length   a b c d e f g           equal lengths in random order
+        places      -a  bc  de  fg          a row per place; - (-1) fills the first one
+        drawn       a-  bc  ed  fg          each row in random order
+        parts       a b e f     - c d g     the columns
+        batches     ab, ef,     c, dg       each part cut at the bounds, without -
+        ```
+        """
         lengths = np.asarray(lengths)
         if seed is None:
             order = np.argsort(lengths, kind="stable")
             return tf.RaggedTensor.from_row_splits(order, self.cut(lengths[order]))
+        shuffle = tf.random.experimental.stateless_shuffle
         padded = self.packer.padded_lengths(lengths)
         parts, bounds = self._parts(np.sort(padded))
-        shuffle = tf.random.experimental.stateless_shuffle
         order = shuffle(tf.range(len(lengths), dtype=tf.int64), [seed, 0])
-        order = tf.gather(order, tf.argsort(tf.gather(padded, order), stable=True))
-        # [places, parts]: of neighbours in length, one for each part.
-        order = tf.pad(order, [[-len(lengths) % parts, 0]], constant_values=-1)
-        places = tf.reshape(order, [-1, parts])
+        by_length = tf.gather(order, tf.argsort(tf.gather(padded, order), stable=True))
+        places = _in_places(by_length, len(lengths), parts)
         draw = tf.random.stateless_uniform(tf.shape(places), [seed, 1])
-        places = tf.gather(places, tf.argsort(draw), batch_dims=1)
-        splits = (np.arange(parts)[:, None] * bounds[-1] + bounds[:-1]).reshape(-1)
-        batches = tf.RaggedTensor.from_row_splits(
-            tf.reshape(tf.transpose(places), [-1]), [*splits, parts * bounds[-1]]
-        )
-        batches = tf.gather(batches, shuffle(tf.range(len(splits)), [seed, 2]))
-        return tf.ragged.boolean_mask(batches, batches >= 0)
+        drawn = tf.gather(places, tf.argsort(draw), batch_dims=1)
+        batches = _cut_parts(tf.transpose(drawn), parts, bounds)
+        batches = tf.gather(batches, shuffle(tf.range(batches.nrows()), [seed, 2]))
+        return tf.ragged.boolean_mask(batches, batches != NO_EXAMPLE)
 
     def _parts(self, by_length):
         """Return the number of parts and the bounds of the batches in each.
@@ -308,11 +365,28 @@ class TokenBudget:
         neighbours, so that the number of batches, and so of steps, is constant.
         """
         bounds = self.cut(by_length)
-        parts = int(np.clip((len(bounds) - 1) // LEAST_BATCHES, 1, MOST_PARTS))
+        batches = len(bounds) - 1
+        parts = int(np.clip(batches // LEAST_BATCHES, 1, MOST_PARTS))
         # A batch of one example must not lose it to the padding of places.
         if bounds[1] == 1:
             parts = 1
-        return parts, self.cut(by_length[::-1][::parts][::-1])
+        longest_of_place = by_length[::-1][::parts][::-1]
+        return parts, self.cut(longest_of_place)
+
+
+def _in_places(by_length: tf.Tensor, count: int, parts: int) -> tf.Tensor:
+    """Return `count` examples as int64 [places, parts], the first place filled."""
+    missing = -count % parts
+    filled = tf.pad(by_length, [[missing, 0]], constant_values=NO_EXAMPLE)
+    return tf.reshape(filled, [-1, parts])
+
+
+def _cut_parts(examples: tf.Tensor, parts: int, bounds: np.ndarray) -> tf.RaggedTensor:
+    """Return batches of examples [parts, places], cut in each part at the bounds."""
+    size = bounds[-1]
+    starts = [part * size + start for part in range(parts) for start in bounds[:-1]]
+    splits = [*starts, parts * size]
+    return tf.RaggedTensor.from_row_splits(tf.reshape(examples, [-1]), splits)
 
 
 # === Targets ===
@@ -325,6 +399,6 @@ def _pad_target(target, shape):
     return one_type(target)
 
 
-def one_type(target: Any) -> Any:
+def one_type(target: Tensor) -> Tensor:
     """Return integer targets in 64 bits, so that Keras traces its step once."""
     return tf.cast(target, tf.int64) if target.dtype.is_integer else target

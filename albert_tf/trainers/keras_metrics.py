@@ -4,13 +4,14 @@ A name stands for the loss or metric that reads the outputs as what they are, lo
 probabilities. An object is used as it is, and refused if it reads them as the other.
 """
 
+import dataclasses
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import keras
 
-from albert_tf.models.batching import PADDING_TARGET
+from albert_tf.trainers.batching import PADDING_TARGET
 from albert_tf_lite.errors import AlbertError
 
 _METRICS = keras.metrics
@@ -74,53 +75,99 @@ _OF_COLUMNS = (
 )
 
 
-def fitting_losses(task: Any, loss: Any) -> Any:
+# A loss or metric of `compile`: an object, a function, a name, or a structure of these.
+Loss: TypeAlias = (
+    keras.losses.Loss | Callable | str | Sequence["Loss"] | Mapping[str, "Loss"] | None
+)
+Metrics: TypeAlias = (
+    keras.metrics.Metric
+    | Callable
+    | str
+    | Sequence["Metrics"]
+    | Mapping[str, "Metrics"]
+    | None
+)
+OutputsAre: TypeAlias = Literal["logits", "probabilities", "numbers", "vectors"]
+TargetsAre: TypeAlias = Literal["ids", "columns"] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskOutputs:
+    """Kinds of outputs and targets of a task, which losses and metrics must fit.
+
+    Attributes:
+        task: string, the name of its class for messages.
+        outputs_are, targets_are, ignored_class, weights_targets: see `AlbertTask`.
+        default_loss: the loss of the task.
+        activation: optional string, the name of the function that turns its logits into
+            probabilities.
+        names: tuple of strings, those of its outputs if they are a dict.
+    """
+
+    task: str
+    outputs_are: OutputsAre
+    targets_are: TargetsAre
+    ignored_class: int | None
+    weights_targets: bool
+    default_loss: Loss
+    activation: str | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def ignores_ids(self) -> bool:
+        """True if targets are class ids, of which one does not count."""
+        return self.targets_are == "ids" and self.ignored_class is not None
+
+
+def fitting_losses(outputs: TaskOutputs, loss: Loss) -> Loss:
     """Return the `loss` of `compile` as objects that read the outputs of a task."""
 
-    _check_list(task, loss)
+    _check_list(outputs, loss)
 
     def fitting(given):
-        given = _named_loss(task, given)
-        _check_vectors(task, given)
-        _check_logits(task, given)
-        _check_ignored(task, given)
+        given = _named_loss(outputs, given)
+        _check_vectors(outputs, given)
+        _check_logits(outputs, given)
+        _check_ignored(outputs, given)
         return given
 
     return _for_each(fitting, loss)
 
 
-def fitting_metrics(task: Any, metrics: Any, targets: str | None) -> Any:
+def fitting_metrics(
+    outputs: TaskOutputs, metrics: Metrics, targets: TargetsAre
+) -> Metrics:
     """Return the `metrics` of `compile` as objects that read the outputs of a task.
 
     `targets` are those of the loss, see `kind_of_targets`.
     """
-    _check_outputs(task, metrics)
+    _check_outputs(outputs, metrics)
 
     def fitting(given):
-        given = _named_metric(task, given)
-        _check_vectors(task, given)
-        _check_targets(task, given, targets)
-        _check_logits(task, given)
-        _check_ignored(task, given)
+        given = _named_metric(outputs, given)
+        _check_vectors(outputs, given)
+        _check_targets(outputs, given, targets)
+        _check_logits(outputs, given)
+        _check_ignored(outputs, given)
         return given
 
     return _for_each(fitting, metrics)
 
 
-def check_weighted(task: Any, metrics: Any) -> None:
+def check_weighted(outputs: TaskOutputs, metrics: Metrics) -> None:
     """Raise if `metrics`, which have no weights, count what has the weight 0."""
-    if metrics and task.weights_targets:
+    if metrics and outputs.weights_targets:
         raise AlbertError(
-            f"`metrics` would count the targets of {type(task).__name__} that have the "
+            f"`metrics` would count the targets of {outputs.task} that have the "
             "weight 0. Pass them as `weighted_metrics`."
         )
 
 
-def kind_of_targets(task: Any, loss: Any) -> str | None:
+def kind_of_targets(outputs: TaskOutputs, loss: Loss) -> TargetsAre:
     """Return the targets that a loss of a task reads: "ids", "columns" or others."""
-    if task.targets_are != "ids":
-        return task.targets_are
-    classes = {type(part) for part in keras.tree.flatten(loss)}
+    if outputs.targets_are != "ids":
+        return outputs.targets_are
+    classes = {type(given) for given in keras.tree.flatten(loss)}
     return "ids" if classes == {_LOSSES.SparseCategoricalCrossentropy} else None
 
 
@@ -136,7 +183,7 @@ def _for_each(fitting: Callable[[Any], Any], given: Any) -> Any:
 # === Names, and functions of Keras, which have no options ===
 
 
-def _named_loss(task: Any, given: Any) -> Any:
+def _named_loss(outputs: TaskOutputs, given: Any) -> Any:
     """Return a loss with the options for the outputs of a task, if it is a name."""
     if isinstance(given, dict):
         return keras.losses.get(given)
@@ -144,23 +191,23 @@ def _named_loss(task: Any, given: Any) -> Any:
     if name is None:
         return given
     if name.lower() in ("crossentropy", "ce"):
-        if task.targets_are is None:
+        if outputs.targets_are is None:
             raise AlbertError(
-                f"{type(task).__name__} has no classes for the loss {name!r}. Pass "
+                f"{outputs.task} has no classes for the loss {name!r}. Pass "
                 'loss="auto".'
             )
-        return task.default_loss()
+        return outputs.default_loss
     known = given if inspect.isfunction(given) else keras.losses.get(name)
-    name_of_class = (
-        known.__name__ if inspect.isfunction(known) else type(known).__name__
-    )
-    cls = _class_of(keras.losses, name_of_class)
+    kind = known if inspect.isfunction(known) else type(known)
+    cls = _class_of(keras.losses, kind.__name__)
     if cls is None:
         return known
-    return cls.from_config({**cls().get_config(), "name": name, **_options(task, cls)})
+    return cls.from_config(
+        {**cls().get_config(), "name": name, **_options(outputs, cls)}
+    )
 
 
-def _named_metric(task: Any, given: Any) -> Any:
+def _named_metric(outputs: TaskOutputs, given: Any) -> Any:
     """Return a metric with the options for the outputs of a task, if it is a name."""
     if isinstance(given, dict):
         return keras.metrics.get(given)
@@ -170,32 +217,33 @@ def _named_metric(task: Any, given: Any) -> Any:
     if name is None:
         return given
     if name.lower() in ("accuracy", "acc"):
-        return _accuracy(task, name)
+        return _accuracy(outputs, name)
     if inspect.isfunction(given) and _class_of(keras.metrics, name) is None:
         return given
     metric: Any = keras.metrics.get(name)
     cls = type(metric)
-    ignores_ids = task.targets_are == "ids" and task.ignored_class is not None
-    if cls is _METRICS.SparseCategoricalAccuracy and ignores_ids:
+    if cls is _METRICS.SparseCategoricalAccuracy and outputs.ignores_ids:
         cls = TagAccuracy
-    return cls.from_config({**metric.get_config(), "name": name, **_options(task, cls)})
+    return cls.from_config(
+        {**metric.get_config(), "name": name, **_options(outputs, cls)}
+    )
 
 
-def _accuracy(task: Any, name: str) -> Any:
+def _accuracy(outputs: TaskOutputs, name: str) -> Any:
     """Return the metric "accuracy"."""
-    if task.targets_are == "columns":
+    if outputs.targets_are == "columns":
         raise AlbertError(
-            f"{name!r} has several meanings for {type(task).__name__}. Pass "
+            f"{name!r} has several meanings for {outputs.task}. Pass "
             '"binary_accuracy" for the share of the decisions, one per text and class. '
             "It is keras.metrics.BinaryAccuracy(threshold=0) for logits."
         )
-    if task.targets_are is None:
+    if outputs.targets_are is None:
         raise AlbertError(
-            f"{type(task).__name__} has no classes for the metric {name!r}. Pass "
+            f"{outputs.task} has no classes for the metric {name!r}. Pass "
             'metrics="auto".'
         )
     # Keras chooses between ids and columns by the shape of the targets.
-    return name if task.ignored_class is None else TagAccuracy(name=name)
+    return name if outputs.ignored_class is None else TagAccuracy(name=name)
 
 
 def _name_of(given: Any) -> str | None:
@@ -215,88 +263,89 @@ def _class_of(module: Any, name: str) -> Any:
     return None
 
 
-def _options(task: Any, cls: type) -> dict[str, Any]:
+def _options(outputs: TaskOutputs, cls: type) -> dict[str, Any]:
     """Return the options with which a class of Keras reads the outputs of a task."""
     options: dict[str, Any] = {}
     names = inspect.signature(cls).parameters
-    if task.outputs_are != "probabilities" and "from_logits" in names:
+    if outputs.outputs_are != "probabilities" and "from_logits" in names:
         options["from_logits"] = True
-    if task.outputs_are == "logits" and cls in _WITH_THRESHOLD:
+    if outputs.outputs_are == "logits" and cls in _WITH_THRESHOLD:
         options["threshold" if "threshold" in names else "thresholds"] = 0.0
-    has_ignored_ids = task.targets_are == "ids" and task.ignored_class is not None
-    if "ignore_class" in names and has_ignored_ids:
-        options["ignore_class"] = task.ignored_class
+    if "ignore_class" in names and outputs.ignores_ids:
+        options["ignore_class"] = outputs.ignored_class
     return options
 
 
 # === Checks ===
 
 
-def _check_outputs(task: Any, metrics: Any) -> None:
+def _check_outputs(outputs: TaskOutputs, metrics: Metrics) -> None:
     """Raise unless metrics of a task with several outputs are given by output.
 
     Keras would read a list in the alphabetical order of the outputs.
     """
-    outputs = list(task.output) if isinstance(task.output, dict) else []
-    if len(outputs) < 2 or not metrics:
+    names = outputs.names
+    if len(names) < 2 or not metrics:
         return
-    if not isinstance(metrics, dict) or not metrics.keys() <= {*outputs}:
-        example = ", ".join(f'"{name}": [...]' for name in outputs)
+    if not isinstance(metrics, dict) or not metrics.keys() <= {*names}:
+        example = ", ".join(f'"{name}": [...]' for name in names)
         raise AlbertError(
-            f"{type(task).__name__} has the outputs {', '.join(outputs)}. Pass the "
-            f"metrics of each as {{{example}}}, of which some may be left out. "
-            f"Received: {metrics!r:.200}"
+            f"{outputs.task} has the outputs {', '.join(names)}. Pass the metrics of "
+            f"each as {{{example}}}, of which some may be left out. Received: "
+            f"{metrics!r:.200}"
         )
 
 
-def _check_list(task: Any, losses: Any) -> None:
+def _check_list(outputs: TaskOutputs, losses: Loss) -> None:
     """Raise if losses of several outputs are a list, which has no names."""
-    if isinstance(losses, (list, tuple)) and isinstance(task.output, dict):
-        example = ", ".join(f'"{name}": ...' for name in task.output)
+    if isinstance(losses, (list, tuple)) and outputs.names:
+        example = ", ".join(f'"{name}": ...' for name in outputs.names)
         raise AlbertError(
-            f"Keras reads a list of losses in the alphabetical order of the outputs of "
-            f"{type(task).__name__}. Pass the loss of each as {{{example}}}."
+            "Keras reads a list of losses in the alphabetical order of the outputs of "
+            f"{outputs.task}. Pass the loss of each as {{{example}}}."
         )
 
 
-def is_of_keras(given: Any) -> bool:
+def is_of_keras(given: Loss | Metrics) -> bool:
     """Return whether a loss or metric is of a class of Keras, not of a subclass."""
     name = type(given).__name__
     classes = getattr(_METRICS, name, None), getattr(_LOSSES, name, None)
     return type(given) in classes
 
 
-def _check_vectors(task: Any, given: Any) -> None:
+def _check_vectors(outputs: TaskOutputs, given: Any) -> None:
     """Raise if a loss or metric of Keras compares vectors with the scores of pairs."""
-    if task.outputs_are == "vectors" and is_of_keras(given):
+    if outputs.outputs_are == "vectors" and is_of_keras(given):
         raise AlbertError(
             f"{_described(given)} compares each output with a target, but those of "
-            f"{type(task).__name__} are vectors, and the targets are scores of pairs. "
+            f"{outputs.task} are vectors, and the targets are scores of pairs. "
             'Pass "auto", or one of your own.'
         )
 
 
-def _check_logits(task: Any, given: Any) -> None:
+def _check_logits(outputs: TaskOutputs, given: Any) -> None:
     """Raise if a loss or metric of Keras reads logits as probabilities, or reverse."""
-    if task.outputs_are == "numbers" and type(given) in (*_WITH_THRESHOLD, *_F_SCORES):
+    if outputs.outputs_are == "numbers" and type(given) in (
+        *_WITH_THRESHOLD,
+        *_F_SCORES,
+    ):
         return
     reads_logits = _reads_logits(given)
-    if reads_logits is None or reads_logits == (task.outputs_are != "probabilities"):
+    if reads_logits is None or reads_logits == (outputs.outputs_are != "probabilities"):
         return
     if reads_logits:
         raise AlbertError(
             f"{_described(given)} reads the outputs as logits, but this "
-            f"{type(task).__name__} returns probabilities, because it has an "
+            f"{outputs.task} returns probabilities, because it has an "
             "`activation`. Pass it with from_logits=False, or with a threshold of 0.5."
         )
     ways = _ways_for_logits(given)
-    if hasattr(task, "probability_activation"):
-        activation = task.probability_activation.__name__
-        ways.append(f'build the model with activation="{activation}"')
+    if outputs.activation is not None:
+        ways.append(f'build the model with activation="{outputs.activation}"')
     ways = ways or ["leave it out"]
     raise AlbertError(
         f"{_described(given)} reads the outputs as probabilities, but "
-        f"{type(task).__name__} returns {task.outputs_are}. The value would be wrong "
+        f"{outputs.task} returns {outputs.outputs_are}. The value would be wrong "
         f"without from_logits=True or threshold=0: {', or '.join(ways)}."
     )
 
@@ -336,7 +385,7 @@ def _ways_for_logits(given: Any) -> list[str]:
     return []
 
 
-def _check_targets(task: Any, metric: Any, targets: str | None) -> None:
+def _check_targets(outputs: TaskOutputs, metric: Any, targets: str | None) -> None:
     """Raise if a metric of Keras reads other targets than those of the task."""
     if not is_of_keras(metric):
         return
@@ -344,44 +393,44 @@ def _check_targets(task: Any, metric: Any, targets: str | None) -> None:
     compares_ids = cls in (_METRICS.IoU, _METRICS.MeanIoU) and metric.sparse_y_pred
     if cls is _METRICS.Accuracy or compares_ids:
         raise AlbertError(
-            f"{_described(metric)} compares class ids, but {type(task).__name__} "
+            f"{_described(metric)} compares class ids, but {outputs.task} "
             'returns a number per class. Pass the name "accuracy", or a metric of '
             "categories."
         )
     if targets == "ids" and cls in _OF_COLUMNS:
         raise AlbertError(
             f"{_described(metric)} reads targets with a column per class, but those "
-            f'of {type(task).__name__} are class ids. Pass the name "accuracy" or a '
+            f'of {outputs.task} are class ids. Pass the name "accuracy" or a '
             "Sparse... metric; or train on columns of 0 and 1 with "
             'loss="categorical_crossentropy", and pass metrics of logits '
             "from_logits=True or threshold=0."
         )
-    if task.outputs_are == "numbers" and cls in _OF_ONE_CLASS:
+    if outputs.outputs_are == "numbers" and cls in _OF_ONE_CLASS:
         raise AlbertError(
-            f"{_described(metric)} compares classes, but {type(task).__name__} has "
+            f"{_described(metric)} compares classes, but {outputs.task} has "
             'none. Pass metrics="auto".'
         )
     chooses_one = cls in _F_SCORES and metric.threshold is None
     if targets == "columns" and (cls in _OF_ONE_CLASS or chooses_one):
         raise AlbertError(
             f"{_described(metric)} reads one class per text, but those of "
-            f"{type(task).__name__} are any number. Pass "
+            f"{outputs.task} are any number. Pass "
             '"binary_accuracy", "precision" or "recall", or for logits metrics with '
             "from_logits=True or threshold=0."
         )
 
 
-def _check_ignored(task: Any, given: Any) -> None:
+def _check_ignored(outputs: TaskOutputs, given: Any) -> None:
     """Raise if a loss or metric of Keras counts targets that do not count."""
-    if task.ignored_class is None or not is_of_keras(given):
+    if outputs.ignored_class is None or not is_of_keras(given):
         return
     # In its mean, this one counts what it ignores as 0.
     is_mean = type(given) is _METRICS.SparseCategoricalCrossentropy
-    if is_mean or given.get_config().get("ignore_class") != task.ignored_class:
+    if is_mean or given.get_config().get("ignore_class") != outputs.ignored_class:
         raise AlbertError(
-            f"{_described(given)} would count the targets of {type(task).__name__} "
-            f"that are {task.ignored_class}: padding and other tokens without target. "
-            'Pass "auto", or one of your own that leaves them out.'
+            f"{_described(given)} would count the targets of {outputs.task} "
+            f"that are {outputs.ignored_class}: padding and other tokens without "
+            'target. Pass "auto", or one of your own that leaves them out.'
         )
 
 

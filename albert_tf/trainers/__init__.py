@@ -1,0 +1,1 @@
+"""Examples, batches, training and prediction of any task."""

@@ -1,0 +1,175 @@
+"""Datasets of batches: of padded ids in memory, and checks of those of users."""
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.preprocessing.text_preprocessors import (
+    AlbertTextClassifierPreprocessor as TextPreprocessor,
+)
+from albert_tf.trainers.batching import (
+    PADDING_TARGET,
+    BatchOptions,
+    FixedSize,
+    TextBatches,
+    batch_plan,
+    one_type,
+    size_or_default,
+)
+from albert_tf.trainers.examples import Examples, check_batched
+from albert_tf.training.batch_order import BatchOrder
+from albert_tf_lite.errors import AlbertError
+
+
+def batches_of_ids(examples: Examples, options: BatchOptions) -> Examples:
+    """Return padded ids in memory as a dataset of batches."""
+    data = keras.utils.pack_x_y_sample_weight(
+        examples.x, examples.y, examples.sample_weight
+    )
+    dataset = tf.data.Dataset.from_tensor_slices(data)
+    size = size_or_default(options.batch_size)
+    if isinstance(options.shuffle, BatchOrder):
+        count = len(dataset)
+        batches = TextBatches(
+            features=(dataset.batch(count).get_single_element(),),
+            lengths=np.zeros(count, int),
+            pad=lambda batch: batch,
+            plan=FixedSize(size),
+            shuffle=options.shuffle,
+        )
+        return Examples("dataset", batches.dataset)
+    if options.shuffle:
+        dataset = dataset.shuffle(dataset.cardinality())
+    return Examples("dataset", dataset.batch(size))
+
+
+def check_targets_per_token(dataset: tf.data.Dataset) -> None:
+    """Raise if batches of ids do not have one target per token."""
+    spec = dataset.element_spec
+    if isinstance(spec, tuple) and len(spec) > 1 and isinstance(spec[0], dict):
+        ids, targets = spec[0]["token_ids"].shape, spec[1].shape
+        if not targets[:2].is_compatible_with(ids):
+            raise AlbertError(
+                f"`y` has the shape {targets}, but `token_ids` have {ids}. Expected "
+                "one tag or token id per token, special tokens included, and "
+                f"{PADDING_TARGET} for those that do not count."
+            )
+
+
+def check_no_strings(dataset: tf.data.Dataset, task: str, needs_labels: bool) -> None:
+    """Raise if targets of a dataset are strings, of which the task made no numbers.
+
+    `needs_labels` is true if the task, for messages `task`, would with `labels`.
+    """
+    spec = dataset.element_spec
+    targets = tf.nest.flatten(spec[1:2]) if isinstance(spec, tuple) else []
+    if any(target.dtype == tf.string for target in targets):
+        way = "Pass texts and targets as lists, or map the targets to numbers"
+        if needs_labels:
+            way = "Pass the names of the classes as `labels`, or map them to class ids"
+        raise AlbertError(
+            f"The targets of the dataset are strings, but {task} learns numbers from "
+            f"datasets. {way}."
+        )
+
+
+def with_targets_of_one_type(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Return a dataset whose integer targets are of 64 bits."""
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 2:
+        return dataset
+    return dataset.map(
+        lambda x, y, *weights: (x, tf.nest.map_structure(one_type, y), *weights)
+    )
+
+
+@contextlib.contextmanager
+def without_expected_warnings(dataset: tf.data.Dataset) -> Iterator[None]:
+    """Hide Keras' warnings about a pooler that is only kept and unknown lengths."""
+    pooler = r"\['pooled_dense/kernel', 'pooled_dense/bias'\]"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f"Gradients do not exist .* {pooler} when")
+        if int(dataset.cardinality()) < 0:
+            warnings.filterwarnings("ignore", "Your input ran out of data")
+        yield
+
+
+def bucket_by_length(
+    dataset: tf.data.Dataset,
+    preprocessor: TextPreprocessor,
+    batch_size: int | None = None,
+    max_tokens: int | None = None,
+) -> tf.data.Dataset:
+    """Rebatch a dataset of texts by length, in one pass, so that little is padded.
+
+    `fit`, `evaluate` and `predict` batch lists of texts by length without this.
+    It is for tasks with one label per text or pair, except `AlbertTextEmbedder`. The
+    number of batches is unknown, so the rate of `optimizer="auto"` is constant.
+
+    Args:
+        dataset: a `tf.data.Dataset` of batches `(texts, y)` or `(texts, y,
+            sample_weight)`; pairs are the tuple of two tensors.
+        preprocessor: the preprocessor of the task.
+        batch_size: optional int, examples per batch, 32 by default.
+        max_tokens: optional int, tokens per batch instead, padding included.
+
+    Returns:
+        A `tf.data.Dataset` with padded ids instead of the texts.
+
+    Raises:
+        AlbertError: if an argument is wrong, or the task has other labels.
+
+    Example:
+    ```python
+    grouped = albert_tf.models.bucket_by_length(dataset, classifier.preprocessor)
+    classifier.fit(grouped, epochs=3)
+    ```
+    """
+    if type(preprocessor).pack_rows is not TextPreprocessor.pack_rows:
+        raise AlbertError(
+            "`bucket_by_length` is for tasks with one label per text. Pass lists, "
+            f"which are batched by length. Received: {type(preprocessor).__name__}"
+        )
+    check_batched(dataset)
+    packer = preprocessor.packer
+    if max_tokens is None:
+        batch_size = size_or_default(batch_size)
+    plan = batch_plan(packer, batch_size, max_tokens)
+    boundaries = _length_boundaries(packer.sequence_length)
+    longest = [*(bound - 1 for bound in boundaries), packer.sequence_length]
+
+    def tokenize(texts, *rest):
+        return preprocessor.pack(texts), rest
+
+    def pad(packed, rest):
+        return packer.pad(*packed), *rest
+
+    return (
+        dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
+        .unbatch()
+        .bucket_by_sequence_length(
+            lambda packed, rest: tf.size(packed[0]),
+            bucket_boundaries=boundaries,
+            bucket_batch_sizes=[plan.batch_size(length) for length in longest],
+            # Batches are ragged until `pad`.
+            no_padding=True,
+        )
+        .map(pad, num_parallel_calls=tf.data.AUTOTUNE)
+        .prefetch(tf.data.AUTOTUNE)
+    )
+
+
+def _length_boundaries(most: int) -> list[int]:
+    """Return the lengths at which buckets up to a length begin, two per doubling.
+
+    So at most a third of a batch is padding.
+    """
+    boundaries = []
+    for exponent in range(3, most.bit_length()):
+        power = 2**exponent
+        boundaries += [power + 1, power * 3 // 2 + 1]
+    return [bound for bound in boundaries if bound <= most]
