@@ -293,7 +293,7 @@ def _defaults(args, model, examples):
 def _train(context, args, model, task, data):
     """Train and return the metrics, with those of the test examples."""
     from albert_tf.models import class_weights
-    from albert_tf.training.fine_tuning import fine_tune
+    from albert_tf.training.fine_tuning import FineTuning, fine_tune
     from albert_tf.training.run_state import model_digest
 
     train, dev, size = data["train"], data["dev"], args.batch_size
@@ -303,15 +303,9 @@ def _train(context, args, model, task, data):
     settings |= {name: getattr(args, name) for name in _RESOLVED}
     settings |= {"arguments": train.arguments, "model": model_digest(model)}
     with common.interruptible(context) as progress:
-        metrics = fine_tune(
-            model,
-            (train.x, train.y),
-            (dev.x, dev.y),
-            args.output,
+        options = FineTuning(
             epochs=args.epochs,
             batch_size=size,
-            settings=settings,
-            **progress,
             maximise=args.monitor,
             tune=lambda model: task.tune(model, dev, size),
             scores=lambda model: task.evaluate(model, dev, size),
@@ -319,7 +313,10 @@ def _train(context, args, model, task, data):
             patience=args.patience,
             seed=args.seed,
             class_weight=weights,
+            settings=settings,
         )
+        data = (train.x, train.y), (dev.x, dev.y)
+        metrics = fine_tune(model, *data, args.output, options, **progress)
     if test := data.get("test"):
         metrics["test"] = {
             **model.evaluate(test.x, test.y, size, verbose=0, return_dict=True),

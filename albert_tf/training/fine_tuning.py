@@ -1,11 +1,12 @@
 """Fine-tune a task, keep its best epoch, and resume after an interruption."""
 
 import contextlib
+import dataclasses
 import operator
 import os
 import pathlib
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 
@@ -17,115 +18,165 @@ from albert_tf.training.optimizers import unscaled_optimizer
 from albert_tf.training.run_state import TrainingState, data_digest, hold_state
 from albert_tf_lite.errors import AlbertError
 
+# A task of `albert_tf.models`, which stands above this room.
+Task: TypeAlias = Any
 # The parts of a model that can be frozen, by name.
 FREEZABLE = {"embeddings": "backbone.embedding", "encoder": "backbone"}
 # The attributes that `tune` may set, of multi-label models and of readers.
 _THRESHOLDS = ("thresholds", "null_threshold")
 
 
+@dataclasses.dataclass(frozen=True)
+class FineTuning:
+    """Options of `fine_tune`.
+
+    The best epoch, counted from 1, has the largest `maximise`. If the head of the model
+    is trained already, its state before training competes as epoch 0.
+
+    Attributes:
+        epochs: int.
+        batch_size: int.
+        maximise: string, a metric of the model or one of `scores`.
+        tune: optional function of the model that sets attributes chosen on dev, such as
+            thresholds, before `scores` and before the model is written.
+        scores: optional function of the model that returns its scores on dev by name.
+        freeze: optional string, a part of `FREEZABLE` that is not trained.
+        patience: optional int. Stop after so many epochs without improvement.
+        seed: int. It determines the order of the batches.
+        class_weight: optional dict of weights by class, for classifiers.
+        settings: dict of what else identifies the training, such as the model.
+    """
+
+    epochs: int = 3
+    batch_size: int = 32
+    maximise: str = "accuracy"
+    tune: Callable[[Any], None] | None = None
+    scores: Callable[[Any], dict[str, float]] | None = None
+    freeze: str | None = None
+    patience: int | None = None
+    seed: int = 0
+    class_weight: dict[int, float] | None = None
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def identity(self, train: tuple, dev: tuple) -> dict[str, Any]:
+        """Return what a resumed training must have in common with the first."""
+        return {
+            **self.settings,
+            "data": data_digest((train, dev)),
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "freeze": self.freeze,
+            "patience": self.patience,
+            "seed": self.seed,
+        }
+
+
 def fine_tune(
-    model: Any,
+    model: Task,
     train: tuple,
     dev: tuple,
     output: str | os.PathLike,
-    epochs: int = 3,
-    batch_size: int = 32,
-    settings: dict[str, Any] | None = None,
+    options: FineTuning | None = None,
     callbacks: Iterable[keras.callbacks.Callback] = (),
-    maximise: str = "accuracy",
-    tune: Callable[[Any], None] | None = None,
-    scores: Callable[[Any], dict[str, float]] | None = None,
-    freeze: str | None = None,
-    patience: int | None = None,
-    seed: int = 0,
     verbose: int | str = 0,
     progress: Callable[[int, int], Any] | None = None,
-    class_weight: dict[int, float] | None = None,
 ) -> dict[str, Any]:
     """Fine-tune a compiled task and write its best epoch as a preset.
 
-    To resume an interrupted run, start it again with the same data and `settings`. It
-    ends with the weights of an uninterrupted run. Ctrl-C and SIGTERM save the state
-    first; a killed run loses at most three minutes. The state stays in `output` until
-    the caller removes it. `seed` determines the order of the batches. If the optimizer
-    averages the weights (`use_ema`), the averages are scored and kept. `progress` is
-    called after each step with the numbers of completed steps and of all steps.
-    `class_weight` is as for `fit`; `settings` must identify it.
+    To resume an interrupted run, start it again with the same data and options. It ends
+    with the weights of an uninterrupted run. Ctrl-C and SIGTERM save the state first; a
+    killed run loses at most three minutes. The state stays in `output` until the caller
+    removes it. If the optimizer averages the weights (`use_ema`), the averages are
+    scored and kept.
 
-    The best epoch, counted from 1, has the largest `maximise`, a metric of the model or
-    one of the `scores` that a function computes on `dev`. If the head of the model is
-    trained already, its state before training competes as epoch 0, with scores in
-    `start` of the result. `tune` sets attributes chosen on `dev`, such as thresholds,
-    before `scores` and before the model is written.
+    Args:
+        model: a compiled task.
+        train: tuple `(x, y)`.
+        dev: tuple `(x, y)`, to score each epoch.
+        output: path of the directory to write.
+        options: optional `FineTuning`.
+        callbacks: optional callbacks of Keras.
+        verbose: 0 for silence, 1 for a progress bar, 2 for a line per epoch.
+        progress: optional function that is called after each step with the numbers of
+            completed steps and of all steps.
+
+    Returns:
+        A dict of `best_epoch`, its scores `dev`, `seconds` and `history`, and `start`,
+        the scores before training if these competed.
     """
+    options = options or FineTuning()
     output = pathlib.Path(output)
     backup = output / BACKUP
-    identity = {
-        **(settings or {}),
-        "data": data_digest((train, dev)),
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "freeze": freeze,
-        "patience": patience,
-        "seed": seed,
-    }
-
-    def add_scores(epoch: int, logs: Any) -> None:
-        if tune:
-            tune(model)
-        if scores:
-            logs.update({f"val_{name}": x for name, x in scores(model).items()})
-
-    def score_start() -> dict[str, float]:
-        logs = _evaluate(model, dev, batch_size)
-        add_scores(0, logs)
-        if verbose:
-            shown = " - ".join(f"{name}: {x:.4f}" for name, x in logs.items())
-            print(f"Epoch 0, before training - {shown}")
-        return logs
-
-    with hold_state(backup, identity):
+    scoring = _Scoring(model, dev, options, verbose)
+    with hold_state(backup, options.identity(train, dev)):
         state = TrainingState(
             backup,
-            monitor=f"val_{maximise}",
-            patience=patience,
+            monitor=f"val_{options.maximise}",
+            patience=options.patience,
             progress=progress,
-            start=score_start if model.is_trained_for(*train) else None,
+            start=scoring.score_start if model.is_trained_for(*train) else None,
         )
-        evaluation = keras.callbacks.LambdaCallback(on_epoch_end=add_scores)
+        evaluation = keras.callbacks.LambdaCallback(on_epoch_end=scoring.add_scores)
         callbacks = _with_averages(model, state, [evaluation, state, *callbacks])
 
         def ordered() -> dict[str, Any]:
-            order = BatchOrder(seed, skip=state.step)
+            order = BatchOrder(options.seed, skip=state.step)
             return {"shuffle": order, "callbacks": [order, *callbacks]}
 
         with _thresholds_kept(model):
-            with _frozen(model, freeze):
+            with _frozen(model, options.freeze):
                 state.fit(
                     model,
-                    epochs,
+                    options.epochs,
                     ordered,
                     x=train[0],
                     y=train[1],
                     validation_data=dev,
-                    batch_size=batch_size,
+                    batch_size=options.batch_size,
                     verbose=verbose,
-                    class_weight=class_weight,
+                    class_weight=options.class_weight,
                 )
                 model.load_weights(state.weights(state.best_epoch))
-            if tune:
-                tune(model)
+            scoring.tune()
         metrics = _metrics(state)
         with complete_directory(output) as directory:
             model.save_to_preset(str(directory))
     return metrics
 
 
-def _evaluate(model, dev, batch_size):
-    """Return the metrics on dev with the names that `fit` gives them."""
-    data = dict(zip(("x", "y", "sample_weight"), dev, strict=False))
-    found = model.evaluate(**data, batch_size=batch_size, verbose=0, return_dict=True)
-    return {f"val_{name}": value for name, value in found.items()}
+@dataclasses.dataclass(frozen=True)
+class _Scoring:
+    """The scores of a model on dev, with the names that `fit` gives to metrics."""
+
+    model: Task
+    dev: tuple
+    options: FineTuning
+    verbose: int | str
+
+    def tune(self) -> None:
+        if self.options.tune:
+            self.options.tune(self.model)
+
+    def add_scores(self, epoch: int, logs: dict[str, float]) -> None:
+        """Tune the model, and add its scores to the logs of an epoch."""
+        self.tune()
+        if self.options.scores:
+            for name, score in self.options.scores(self.model).items():
+                logs[f"val_{name}"] = score
+
+    def score_start(self) -> dict[str, float]:
+        """Return the metrics and scores before training."""
+        data = dict(zip(("x", "y", "sample_weight"), self.dev, strict=False))
+        size = self.options.batch_size
+        metrics = self.model.evaluate(
+            **data, batch_size=size, verbose=0, return_dict=True
+        )
+        logs = {f"val_{name}": value for name, value in metrics.items()}
+        self.add_scores(0, logs)
+        if self.verbose:
+            shown = " - ".join(f"{name}: {value:.4f}" for name, value in logs.items())
+            print(f"Epoch 0, before training - {shown}")
+        return logs
 
 
 def _with_averages(model, state, callbacks):

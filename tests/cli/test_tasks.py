@@ -298,15 +298,15 @@ def start_of_training(monkeypatch, tmp_path):
         with pytest.raises(Stopped):
             output = ("--output", tmp_path / "model")
             run("finetune", *data, *output, *write_start(tmp_path), *options)
-        (model, train, *_), settings = fine_tune.call_args
-        return model, train, settings
+        model, train, _, _, options = fine_tune.call_args.args
+        return model, train, vars(options)
 
     yield start
     keras.config.set_dtype_policy("float32")
 
 
 def settings_of(model):
-    return model.get_compile_config()["optimizer"]["config"]["task_settings"]
+    return model.get_compile_config()["task_settings"]
 
 
 def test_defaults_and_options_reach_the_training(start_of_training):

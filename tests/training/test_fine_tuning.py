@@ -15,7 +15,7 @@ from albert_tf.models import (
     AlbertMultiLabelClassifier,
     AlbertTextClassifier,
 )
-from albert_tf.training.fine_tuning import fine_tune
+from albert_tf.training.fine_tuning import FineTuning, fine_tune
 from albert_tf.training.run_state import hold_state
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"好坏很不太差"]
@@ -88,15 +88,16 @@ SETTINGS = {"train": "train.tsv", "dropout": None}
 
 def train(output, spy=None, classifier=None, epochs=3, labels=LABELS, **options):
     """Train with two steps per epoch."""
+    others = {x: options.pop(x) for x in ("progress", "verbose") if x in options}
+    options = {"settings": SETTINGS, "epochs": epochs, "batch_size": 4, **options}
     return fine_tune(
         classifier or new_classifier(),
         (token_ids(7), np.resize(labels, 7)),
         (token_ids(4), LABELS),
         output,
-        epochs=epochs,
-        batch_size=4,
+        FineTuning(**options),
         callbacks=[spy] if spy else [],
-        **{"settings": SETTINGS, **options},
+        **others,
     )
 
 
@@ -166,7 +167,8 @@ def test_the_preset_is_the_model_that_was_scored(tmp_path):
     )
     classifier.compile(learning_rate=1e-2)
     data = (TEXTS, LABELS.tolist())
-    metrics = fine_tune(classifier, data, data, tmp_path / "model", epochs=1)
+    options = FineTuning(epochs=1)
+    metrics = fine_tune(classifier, data, data, tmp_path / "model", options)
     scores = classifier.evaluate(*data, return_dict=True, verbose=0)
     assert metrics["dev"] == pytest.approx(scores, rel=1e-5)
     loaded = AlbertTextClassifier.from_preset(str(tmp_path / "model"))
@@ -260,17 +262,10 @@ def test_thresholds_of_an_interrupted_training_are_those_before(tmp_path):
         (2, stopped, ([0.5, 0.5], 1.0)),
         (None, complete, ([0.25, 0.75], 3.0)),
     ):
+        options = FineTuning(epochs=2, maximise="pr_auc", tune=tune)
+        spies = [Spy(interrupted=epoch)]
         with end:
-            fine_tune(
-                classifier,
-                train,
-                dev,
-                tmp_path,
-                epochs=2,
-                callbacks=[Spy(interrupted=epoch)],
-                maximise="pr_auc",
-                tune=tune,
-            )
+            fine_tune(classifier, train, dev, tmp_path, options, callbacks=spies)
         assert (list(classifier.thresholds), classifier.null_threshold) == expected
 
 
