@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.trainers.auto_optimizer import FitSteps
@@ -442,4 +443,7 @@ class Trainer(CompiledTask):
             # A text may be several rows.
             options = BatchOptions(max_tokens=TOKENS_OF_ANY_BATCH, fixed=fixed)
         batch = next(iter(self.batches(examples, options)))
+        if keras.backend.backend() != "tensorflow":
+            # Only `fit` and `evaluate` convert the tensors of a dataset.
+            batch = keras.tree.map_structure(np.asarray, batch)
         return keras.utils.unpack_x_y_sample_weight(batch)

@@ -62,6 +62,7 @@ def test_every_form_of_training_data_has_the_same_loss(frozen, losses, logits):
         (TEXTS, LABELS),
         (tf.constant(TEXTS), tf.constant(LABELS)),
         (unequal_batches((TEXTS, LABELS), 4, 3), None),
+        (frozen.read_examples(TEXTS, LABELS), None),
         (features, np.array(LABELS)),
         ((np.array(TEXTS), np.array(OTHERS)), np.array(LABELS)),
     ):

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from processes import run_python
 from small_classifier import LABELS, TEXTS, predict, small_classifier
 from task_cases import CASES
 
@@ -95,6 +96,39 @@ def test_a_resumed_fit_without_its_state_warns():
             TEXTS, LABELS, callbacks=[rates := Rates()], initial_epoch=2, **FIT
         )
     np.testing.assert_allclose(rates.rates, 0.25 * np.arange(4, 0, -1) / 9, rtol=1e-5)
+
+
+# The first fit has four steps, the second six.
+FITS_ON_JAX = """
+import keras
+import numpy as np
+from small_classifier import LABELS, TEXTS, small_classifier
+
+rates = []
+record = keras.callbacks.LambdaCallback(
+    on_train_batch_begin=lambda batch, logs: rates.append(
+        float(model.optimizer.learning_rate)
+    )
+)
+model = small_classifier(sizes={"num_layers": 1}, dropout=0.0)
+model.compile(learning_rate=1e-2)
+losses = []
+for epochs in (2, 3):
+    options = {"epochs": epochs, "batch_size": 4, "callbacks": [record], "verbose": 0}
+    losses += model.fit(TEXTS, LABELS, **options).history["loss"]
+expected = [*np.arange(4, 0, -1) / 5, *np.arange(6, 0, -1) / 7]
+np.testing.assert_allclose(rates, 1e-2 * np.array(expected), rtol=1e-5)
+assert losses[-1] < losses[0]
+before = np.array(model.output_dense.kernel)
+model.train_on_batch(TEXTS, LABELS)
+assert np.abs(np.array(model.output_dense.kernel) - before).max() > 1e-3
+"""
+
+
+@pytest.mark.nightly
+def test_each_fit_has_its_schedule_on_jax():
+    pytest.importorskip("jax")
+    run_python(FITS_ON_JAX, KERAS_BACKEND="jax")
 
 
 # === Callbacks ===
