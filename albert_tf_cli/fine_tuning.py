@@ -315,8 +315,14 @@ def _train(context, args, model, task, data):
             class_weight=weights,
             settings=settings,
         )
-        data = (train.x, train.y), (dev.x, dev.y)
-        metrics = fine_tune(model, *data, args.output, options, **progress)
+        metrics = fine_tune(
+            model,
+            (train.x, train.y),
+            (dev.x, dev.y),
+            args.output,
+            options,
+            **progress,
+        )
     if test := data.get("test"):
         metrics["test"] = {
             **model.evaluate(test.x, test.y, size, verbose=0, return_dict=True),
