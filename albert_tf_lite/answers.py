@@ -1,7 +1,7 @@
 """Answers of models, as arrays and as dicts of plain Python."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from albert_tf_lite.spans import answer_arrays, answer_dicts
 ROWS_AT_A_TIME = 2**16
 
 
-class Task(NamedTuple):
+class Answers(NamedTuple):
     """Functions that turn the outputs of a task into its answers."""
 
     # (outputs, settings) -> arrays.
@@ -94,41 +94,53 @@ def rank_classes(
 
 
 def rank_chosen(
-    names: Sequence[str], found: dict[str, np.ndarray], top_k: Any = "auto"
+    names: Sequence[str],
+    answers: dict[str, np.ndarray],
+    top_k: int | None | Literal["auto"] = "auto",
 ) -> list[list[dict[str, Any]]]:
     """Return `label` and `score` of the chosen classes, or of the `top_k` best.
 
-    `found` is what `classify_multi_label` returns.
+    `answers` is what `classify_multi_label` returns.
     """
-    probabilities, chosen = found["probabilities"], found["chosen"]
     if top_k != "auto":
         check_top_k(top_k)
-        return [_sorted(names, row)[:top_k] for row in probabilities]
-    rows = zip(probabilities, chosen, strict=True)
-    return [_sorted(np.array(names)[has], row[has]) for row, has in rows]
+        return [_sorted(names, row)[:top_k] for row in answers["probabilities"]]
+    classes = np.array(names)
+    texts = zip(answers["probabilities"], answers["chosen"], strict=True)
+    return [_sorted(classes[chosen], row[chosen]) for row, chosen in texts]
 
 
 def rank_choices(choices: Sequence[Sequence[str]], logits: np.ndarray) -> list[list]:
     """Return `label`, `label_id` and `score` of all choices, the best first."""
-    return [
-        [
-            {"label": texts[i], "label_id": i, "score": float(row[i])}
-            for i in np.argsort(-row[: len(texts)], kind="stable").tolist()
-        ]
-        for texts, row in zip(choices, _softmax(logits), strict=True)
-    ]
+    answers = []
+    for texts, scores in zip(choices, _softmax(logits), strict=True):
+        order = np.argsort(-scores[: len(texts)], kind="stable").tolist()
+        answers.append(
+            [
+                {"label": texts[i], "label_id": i, "score": float(scores[i])}
+                for i in order
+            ]
+        )
+    return answers
 
 
 def entity_dicts(texts: Sequence[str], spans: Sequence) -> list[list[dict[str, Any]]]:
     """Return a dict for each span (start, end, label, score) of each text."""
-    names = ("entity_group", "word", "start", "end", "score")
-    return [
-        [
-            dict(zip(names, (label, text[start:end], start, end, score), strict=True))
-            for start, end, label, score in found
-        ]
-        for text, found in zip(texts, spans, strict=True)
-    ]
+    answers = []
+    for text, entities in zip(texts, spans, strict=True):
+        answers.append([_entity(text, *entity) for entity in entities])
+    return answers
+
+
+def _entity(text: str, start: int, end: int, label: str, score: float) -> dict:
+    """Return an entity as a dict."""
+    return {
+        "entity_group": label,
+        "word": text[start:end],
+        "start": start,
+        "end": end,
+        "score": score,
+    }
 
 
 def score_dicts(values: np.ndarray) -> list[dict[str, float]]:
@@ -147,14 +159,15 @@ def all_cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     They are symmetric if both arrays are equal.
     """
     units = _unit_vectors(first)
-    found = np.empty((len(first), len(second)), "float32")
+    cosines = np.empty((len(first), len(second)), "float32")
     # In parts, because a large corpus as float64 takes twice its memory.
     for start in range(0, len(second), ROWS_AT_A_TIME):
-        part = _unit_vectors(second[start : start + ROWS_AT_A_TIME])
-        found[:, start : start + len(part)] = _in_range(units @ part.T)
+        end = start + ROWS_AT_A_TIME
+        others = _unit_vectors(second[start:end])
+        cosines[:, start:end] = _in_range(units @ others.T)
     if np.array_equal(first, second):
-        found = np.maximum(found, found.T)
-    return found
+        cosines = np.maximum(cosines, cosines.T)
+    return cosines
 
 
 def _unit_vectors(vectors):
@@ -173,12 +186,13 @@ def _in_range(cosines):
 
 def order_dicts(in_order: np.ndarray) -> list[dict[str, Any]]:
     """Return `label`, "in_order" or "swapped", and its `score`."""
-    return [
-        {"label": "in_order", "score": score}
-        if score >= 0.5
-        else {"label": "swapped", "score": 1 - score}
-        for score in map(float, in_order)
-    ]
+    answers: list[dict[str, Any]] = []
+    for score in map(float, in_order):
+        if score >= 0.5:
+            answers.append({"label": "in_order", "score": score})
+        else:
+            answers.append({"label": "swapped", "score": 1 - score})
+    return answers
 
 
 def _sorted(names, scores):
@@ -188,52 +202,74 @@ def _sorted(names, scores):
 
 # === Tasks of exported files ===
 
+Settings = dict[str, Any]
+
+
+def _class_dicts(texts, outputs, settings: Settings, top_k: int | None = 1) -> list:
+    probabilities = classify(outputs, settings)["probabilities"]
+    return rank_classes(settings["labels"], probabilities, top_k)
+
+
+def _multi_label_dicts(
+    texts,
+    outputs,
+    settings: Settings,
+    top_k: int | None | Literal["auto"] = "auto",
+) -> list:
+    answers = classify_multi_label(outputs, settings)
+    return rank_chosen(settings["labels"], answers, top_k)
+
+
+def _scores(outputs, settings: Settings) -> dict[str, np.ndarray]:
+    return {"score": outputs[:, 0]}
+
+
+def _score_dicts(texts, outputs, settings: Settings) -> list:
+    return score_dicts(outputs[:, 0])
+
+
+def _spans(spans, settings: Settings) -> dict[str, Any]:
+    return {"spans": spans}
+
+
+def _entity_dicts(texts, spans, settings: Settings) -> list:
+    return entity_dicts(texts, spans)
+
+
+def _choice_dicts(texts, logits, settings: Settings, top_k: int | None = 1) -> list:
+    _, _, choices = texts
+    return best_of(rank_choices(choices, logits), top_k)
+
+
+def _vectors(outputs, settings: Settings) -> dict[str, np.ndarray]:
+    return {"embedding": outputs}
+
+
+def _vector_dicts(texts, outputs, settings: Settings) -> list:
+    if isinstance(texts, tuple):
+        first, second = outputs
+        return score_dicts(cosines(first, second))
+    return [{"embedding": vector} for vector in outputs.tolist()]
+
+
+def _order_dicts(texts, outputs, settings: Settings) -> list:
+    return order_dicts(order_probability(outputs, settings)["in_order"])
+
+
 ANSWERS = {
-    "text-classification": Task(
-        classify,
-        lambda texts, outputs, settings, top_k=1: rank_classes(
-            settings["labels"], classify(outputs, settings)["probabilities"], top_k
-        ),
+    "text-classification": Answers(classify, _class_dicts),
+    "multi-label": Answers(classify_multi_label, _multi_label_dicts),
+    "regression": Answers(_scores, _score_dicts),
+    "token-classification": Answers(_spans, _entity_dicts, fields=("text",)),
+    "question-answering": Answers(
+        answer_arrays, answer_dicts, fields=("question", "context"), num_required=2
     ),
-    "multi-label": Task(
-        classify_multi_label,
-        lambda texts, outputs, settings, top_k="auto": rank_chosen(
-            settings["labels"], classify_multi_label(outputs, settings), top_k
-        ),
-    ),
-    "regression": Task(
-        lambda outputs, settings: {"score": outputs[:, 0]},
-        lambda texts, outputs, settings: score_dicts(outputs[:, 0]),
-    ),
-    "token-classification": Task(
-        lambda spans, settings: {"spans": spans},
-        lambda texts, spans, settings: entity_dicts(texts, spans),
-        ("text",),
-    ),
-    "question-answering": Task(
-        answer_arrays, answer_dicts, ("question", "context"), num_required=2
-    ),
-    "multiple-choice": Task(
+    "multiple-choice": Answers(
         choose,
-        lambda texts, logits, settings, top_k=1: best_of(
-            rank_choices(texts[-1], logits), top_k
-        ),
-        ("context", "question", "choices"),
+        _choice_dicts,
+        fields=("context", "question", "choices"),
         num_required=3,
     ),
-    "text-embedding": Task(
-        lambda outputs, settings: {"embedding": outputs},
-        lambda texts, outputs, settings: (
-            score_dicts(cosines(*outputs))
-            if isinstance(texts, tuple)
-            else [{"embedding": vector} for vector in outputs.tolist()]
-        ),
-    ),
-    "sentence-order": Task(
-        order_probability,
-        lambda texts, outputs, settings: order_dicts(
-            order_probability(outputs, settings)["in_order"]
-        ),
-        num_required=2,
-    ),
+    "text-embedding": Answers(_vectors, _vector_dicts),
+    "sentence-order": Answers(order_probability, _order_dicts, num_required=2),
 }

@@ -7,8 +7,8 @@ import inspect
 import itertools
 import json
 import os
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from albert_tf_lite.inputs import as_texts, check_integer
 from albert_tf_lite.packing import (
     QUESTION_SPECIAL,
     SHARED,
+    Window,
     batches_of,
     pack,
     pad,
@@ -26,10 +27,15 @@ from albert_tf_lite.packing import (
     windows_of,
 )
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
+from albert_tf_lite.spans import ContextLogits, WindowLogits
 from albert_tf_lite.tagging import Tagging
+from albert_tf_lite.tokens import Tokens
 from albert_tf_lite.unknown import TruncatedTextsWarning, warn, warn_of_unknown
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
+# The parts of examples: a list of strings, or a tuple of such lists (the choices of
+# examples are a list of lists), in any container.
+Texts: TypeAlias = Iterable[str] | tuple[Iterable, ...]
 # Name of the settings in a file. `albert_tf.export.description` lists their fields.
 SETTINGS = "albert_tf.json"
 
@@ -74,8 +80,10 @@ def onnx_checksum(path: str | os.PathLike) -> tuple[int, str | None]:
     with open(path, "rb") as file:
         file.seek(max(size - length, 0))
         end = file.read()
-    found = end[-64:].decode("ascii", "replace")
-    return size - length, found if end == checksum_field(found) else None
+    digest = end[-64:].decode("ascii", "replace")
+    if end != checksum_field(digest):
+        return size - length, None
+    return size - length, digest
 
 
 class ExportedModel:
@@ -129,8 +137,8 @@ class ExportedModel:
         else:
             # Files of earlier versions have fewer settings.
             arguments = inspect.signature(WordPieceTokenizer).parameters
-            given = {x: y for x, y in self.settings.items() if x in arguments}
-            self.tokenizer = WordPieceTokenizer(vocabulary, **given)
+            tokenizer = {x: y for x, y in self.settings.items() if x in arguments}
+            self.tokenizer = WordPieceTokenizer(vocabulary, **tokenizer)
         tags = self.settings.get("tags")
         self._tagging = Tagging(tags) if tags else None
 
@@ -171,7 +179,7 @@ class ExportedModel:
         """
         raise NotImplementedError
 
-    def predict(self, texts: Any, batch_size: int | None = None) -> dict[str, Any]:
+    def predict(self, texts: Texts, batch_size: int | None = None) -> dict[str, Any]:
         """Return the answers to texts as arrays.
 
         Args:
@@ -194,14 +202,15 @@ class ExportedModel:
         return ANSWERS[self.task].arrays(outputs, self.settings)
 
     def answers(
-        self, texts: Any, batch_size: int | None = None, **options: Any
+        self, texts: Texts, batch_size: int | None = None, **options: Any
     ) -> list:
         """Return the answers as `albert_tf.pipeline` does, for JSON.
 
         Args:
             texts: list of strings; or the tuple of lists of the task's parts, such as
                 questions and contexts. For an embedder, pairs are compared.
-            batch_size: as for `predict`.
+            batch_size: optional int, most examples per call of the network, by default
+                32.
             **options: options of the pipeline of the task, such as `top_k`.
 
         Returns:
@@ -211,17 +220,16 @@ class ExportedModel:
         outputs = self.outputs(texts, batch_size)
         return ANSWERS[self.task].dicts(texts, outputs, self.settings, **options)
 
-    def outputs(self, texts: Any, batch_size: int | None = None) -> Any:
+    def outputs(self, texts: Texts, batch_size: int | None = None) -> Any:
         """Return what the network gives for texts, before it becomes an answer.
 
         An array [texts, units]. For an embedder of pairs the tuple of two; for a token
         classifier the entities of each text; for choices an array [texts, choices],
-        -inf after the last choice of a text; for questions the windows of each context,
-        as for `albert_tf_lite.spans.rank_answers`.
+        -inf after the last choice of a text; for questions a `ContextLogits` for each.
         """
         self._check_process()
-        texts = self._read(texts)
-        segments = texts if isinstance(texts, tuple) else (texts,)
+        read = self._read(texts)
+        segments = read if isinstance(read, tuple) else (read,)
         if self.task == "token-classification":
             return self._spans(segments[0], batch_size)
         if self.task == "question-answering":
@@ -231,7 +239,9 @@ class ExportedModel:
         if self.task == "text-embedding" and len(segments) > 1:
             first, second = segments
             return tuple(np.split(self.outputs([*first, *second], batch_size), 2))
-        tokenized = [map(self.tokenizer.tokenize, part) for part in segments]
+        tokenized = [
+            [self.tokenizer.tokenize(text) for text in segment] for segment in segments
+        ]
         examples = list(zip(*tokenized, strict=True))
         outputs = self._run(examples, batch_size, segments)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
@@ -244,7 +254,7 @@ class ExportedModel:
                 "fork, or with threads=1."
             )
 
-    def _read(self, texts):
+    def _read(self, texts: Texts) -> Any:
         """Return texts, or a tuple of the parts of some texts, as lists."""
         segments = texts if isinstance(texts, tuple) else (texts,)
         fields = self.fields
@@ -254,10 +264,11 @@ class ExportedModel:
             )
         segments = tuple(as_texts(segment) for segment in segments)
         for name, segment in zip(fields, segments, strict=False):
-            if any(isinstance(x, list) != (name == "choices") for x in segment):
+            are_lists = name == "choices"
+            if any(isinstance(x, list) != are_lists for x in segment):
+                kind = "lists of strings" if are_lists else "strings"
                 raise TypeError(
-                    f"`{name}` must be a list of {'lists of ' * (name == 'choices')}"
-                    f"strings. Received: {segment!r:.80}"
+                    f"`{name}` must be a list of {kind}. Received: {segment!r:.80}"
                 )
         lengths = [len(segment) for segment in segments]
         allowed = range(ANSWERS[self.task].num_required, len(fields) + 1)
@@ -268,34 +279,41 @@ class ExportedModel:
             )
         return segments if isinstance(texts, tuple) else segments[0]
 
-    def _run(self, examples, batch_size, segments, texts=None):
+    def _run(
+        self,
+        examples: Sequence[Sequence[list[int]]],
+        batch_size: int | None,
+        segments: Sequence[list],
+        texts: Sequence[int] | None = None,
+    ) -> list:
         """Return the output for each tokenized example, in input order.
 
         Warn if texts, those of `segments`, are truncated or many tokens unknown.
         `texts` are the indices of the examples' texts, if a text has several.
         """
         tokenizer, length = self.tokenizer, self.sequence_length
-        parts = list(itertools.chain.from_iterable(examples))
+        tokenized = list(itertools.chain.from_iterable(examples))
         warn_of_unknown(
-            sum(ids.count(tokenizer.unk_token_id) for ids in parts),
-            sum(map(len, parts)),
-            lambda: [text for part in segments for text in _flat(part)],
+            sum(ids.count(tokenizer.unk_token_id) for ids in tokenized),
+            sum(map(len, tokenized)),
+            lambda: _strings(segments),
             tokenizer,
         )
-        special = tokenizer.cls_token_id, tokenizer.sep_token_id
-        rows = [pack(example, *special, length) for example in examples]
-        texts = range(len(rows)) if texts is None else texts
+        cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
+        packed = [pack(example, cls_id, sep_id, length) for example in examples]
+        if texts is None:
+            texts = range(len(packed))
         truncated = {
-            text for text, (_, _, was_cut) in zip(texts, rows, strict=True) if was_cut
+            text for text, row in zip(texts, packed, strict=True) if row.is_truncated
         }
         if truncated:
             limit = f"the {length} tokens that the file takes"
             total = len(segments[0])
             warn(TruncatedTextsWarning(len(truncated), total, limit), stacklevel=4)
-        outputs = [None] * len(rows)
+        outputs = [None] * len(packed)
         size = 32 if batch_size is None else check_integer("batch_size", batch_size)
-        for batch in batches_of([len(ids) for ids, _, _ in rows], size):
-            features = pad([rows[i] for i in batch], tokenizer.pad_token_id, length)
+        for batch in batches_of([len(row.ids) for row in packed], size):
+            features = pad([packed[i] for i in batch], tokenizer.pad_token_id, length)
             for i, output in zip(batch, self.call(features), strict=True):
                 outputs[i] = output
         return outputs
@@ -304,70 +322,97 @@ class ExportedModel:
         """Return the entities of each text; long texts are read in windows."""
         size = self.sequence_length - 2
         stride = min(self.settings["stride"] or max(size * 3 // 4, 1), size)
-        tokenized = [self.tokenizer.tokenize_with_offsets(text) for text in texts]
-        windows = [windows_of(len(ids), size, stride) for ids, _, _ in tokenized]
-        examples = [
-            [ids[start:end]]
-            for (ids, _, _), parts in zip(tokenized, windows, strict=True)
-            for start, end, _, _ in parts
-        ]
+        cut, examples = [], []
+        for text in texts:
+            tokens = self.tokenizer.tokenize_with_offsets(text)
+            windows = windows_of(len(tokens.ids), size, stride)
+            cut.append((tokens, windows))
+            examples += [[tokens.ids[x.start : x.end]] for x in windows]
         outputs = iter(self._run(examples, batch_size, [texts]))
         spans = []
-        for (_, starts, ends), parts in zip(tokenized, windows, strict=True):
-            # The tokens that each window decides, after [CLS].
-            logits = [
-                next(outputs)[1:][first - start : last - start]
-                for start, _, first, last in parts
-            ]
-            spans.append(self._tagging.entities(np.concatenate(logits), starts, ends))
+        for tokens, windows in cut:
+            logits = []
+            for window in windows:
+                # The tokens that the window decides, after [CLS].
+                of_tokens = next(outputs)[1:]
+                first, last = window.first - window.start, window.last - window.start
+                logits.append(of_tokens[first:last])
+            spans.append(
+                self._tagging.entities(
+                    np.concatenate(logits), tokens.starts, tokens.ends
+                )
+            )
         return spans
 
     def _question_windows(self, segments, batch_size):
         """Return the windows of each context, and the characters of its tokens."""
         room = self.sequence_length - QUESTION_SPECIAL
-        limits = self.sequence_length, self.settings["max_question_length"]
-        most, limit = question_limit(*limits)
-        examples, cut, truncated = [], [], 0
+        most, limit = question_limit(
+            self.sequence_length, self.settings["max_question_length"]
+        )
+        examples, cut, num_truncated = [], [], 0
         for question, context in zip(*segments, strict=True):
-            first = self.tokenizer.tokenize(question)
-            truncated += len(first) > most
-            first = first[:most]
-            ids, *characters = self.tokenizer.tokenize_with_offsets(context)
-            size = room - len(first)
+            ids = self.tokenizer.tokenize(question)
+            if len(ids) > most:
+                num_truncated += 1
+            ids = ids[:most]
+            tokens = self.tokenizer.tokenize_with_offsets(context)
+            size = room - len(ids)
             stride = size - min(size // 2, SHARED)
             if self.settings["stride"]:
                 stride = min(size, self.settings["stride"])
-            windows = windows_of(len(ids), size, stride)
-            examples += [(first, ids[start:end]) for start, end, _, _ in windows]
-            cut.append((context, windows, len(first) + 2, characters))
-        if truncated:
-            counts = truncated, len(segments[0])
-            warn(TruncatedTextsWarning(*counts, limit, "question"), stacklevel=4)
+            windows = windows_of(len(tokens.ids), size, stride)
+            examples += [(ids, tokens.ids[x.start : x.end]) for x in windows]
+            # [CLS] question [SEP] context [SEP]
+            cut.append(_CutContext(context, tokens, windows, len(ids) + 2))
+        if num_truncated:
+            total = len(segments[0])
+            warning = TruncatedTextsWarning(num_truncated, total, limit, "question")
+            warn(warning, stacklevel=4)
         outputs = iter(self._run(examples, batch_size, segments))
-        found = []
-        for context, windows, first, characters in cut:
-            rows = []
-            for start, end, _, _ in windows:
+        contexts = []
+        for one in cut:
+            logits = []
+            for window in one.windows:
+                length = window.end - window.start
                 # [CLS] and the context.
-                kept = [0, *range(first, first + end - start)]
-                rows.append((start, *next(outputs)[kept].T))
-            found.append((context, rows, *characters))
-        return found
+                kept = [0, *range(one.first, one.first + length)]
+                starts, ends = next(outputs)[kept].T
+                logits.append(WindowLogits(window.start, starts, ends))
+            contexts.append(
+                ContextLogits(one.context, logits, one.tokens.starts, one.tokens.ends)
+            )
+        return contexts
 
     def _choice_logits(self, segments, batch_size):
+        """Return the logits [texts, choices], -inf after the last choice of a text."""
         tokenize = self.tokenizer.tokenize
-        examples = [
-            (tokenize(context), tokenize(question) + tokenize(choice))
-            for context, question, row in zip(*segments, strict=True)
-            for choice in row
-        ]
-        choices = segments[-1]
-        texts = [number for number, row in enumerate(choices) for _ in row]
+        _, _, choices = segments
+        examples, texts = [], []
+        for number, (context, question, given) in enumerate(
+            zip(*segments, strict=True)
+        ):
+            for choice in given:
+                examples.append(
+                    (tokenize(context), tokenize(question) + tokenize(choice))
+                )
+                texts.append(number)
         outputs = iter(self._run(examples, batch_size, segments, texts))
-        logits = np.full((len(choices), max(map(len, choices), default=0)), -np.inf)
-        for row, given in zip(logits, choices, strict=True):
-            row[: len(given)] = [next(outputs)[0] for _ in given]
-        return logits.astype("float32")
+        most = max(map(len, choices), default=0)
+        logits = np.full((len(choices), most), -np.inf, "float32")
+        for number, given in enumerate(choices):
+            for place in range(len(given)):
+                logits[number, place] = next(outputs)[0]
+        return logits
+
+
+class _CutContext(NamedTuple):
+    """A context in windows."""
+
+    context: str
+    tokens: Tokens
+    windows: list[Window]
+    first: int  # Its first token in a row.
 
 
 def _open_same(cls, path, threads, digest):
@@ -378,6 +423,9 @@ def _open_same(cls, path, threads, digest):
     return model
 
 
-def _flat(segment):
-    """Return the strings of a list of strings or of lists of strings."""
-    return [x for y in segment for x in ([y] if isinstance(y, str) else y)]
+def _strings(segments: Iterable[list]) -> list[str]:
+    """Return the strings of lists of strings or of lists of strings."""
+    strings: list[str] = []
+    for text in itertools.chain.from_iterable(segments):
+        strings += [text] if isinstance(text, str) else text
+    return strings

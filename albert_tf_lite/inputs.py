@@ -19,11 +19,13 @@ _TO_LIST = ("to_pylist", "tolist", "to_list")
 _MISSING = ("NAType", "NaTType")
 # The remedy for several labels of a text.
 _SEVERAL = " For several labels per text use AlbertMultiLabelClassifier with {name}."
+# Names that are those of numbers, too.
+_BOOLEANS = {"true": 1, "false": 0}
 # The most labels that an error shows.
 _SHOWN = 10
 
 
-def as_list(values: Any, name: str = "values") -> list:
+def as_list(values: object, name: str = "values") -> list:
     """Return the elements of a list, array, Series, column, tensor or generator."""
     if isinstance(values, list):
         return values
@@ -35,21 +37,32 @@ def as_list(values: Any, name: str = "values") -> list:
             "0 and 1, one per class in the order of the model's `labels`, "
             "table[labels].to_numpy()."
         )
-    rows = values.toarray() if hasattr(kind, "toarray") else values
-    method = next((x for x in _TO_LIST if hasattr(type(rows), x)), None)
-    if method:
-        rows = getattr(rows, method)()
-    elif hasattr(kind, "__array__"):
-        rows = np.asarray(rows).tolist()
-    if isinstance(rows, (str, bytes, Mapping, Set)) or not isinstance(rows, Iterable):
+    listed_values = _converted(values)
+    is_ordered = isinstance(listed_values, Iterable) and not isinstance(
+        listed_values, (str, bytes, Mapping, Set)
+    )
+    if not is_ordered:
         raise AlbertError(
             f"`{name}` should be a list, an array, a Series or one column. Received a "
             f"{kind.__name__}: {values!r:.80}{_remedy(values, name)}"
         )
-    return list(rows)
+    return list(listed_values)
 
 
-def _remedy(values: Any, name: str) -> str:
+def _converted(values: Any) -> Any:
+    """Return a container of a library as a list of plain values, others as they are."""
+    # SciPy's sparse matrices.
+    if hasattr(type(values), "toarray"):
+        values = values.toarray()
+    for method in _TO_LIST:
+        if hasattr(type(values), method):
+            return getattr(values, method)()
+    if hasattr(type(values), "__array__"):
+        return np.asarray(values).tolist()
+    return values
+
+
+def _remedy(values: object, name: str) -> str:
     """Return a sentence with the line that makes a list of another container."""
     if isinstance(values, Set):
         return f". A set has no order: pass sorted({name}) if any order is right."
@@ -58,15 +71,16 @@ def _remedy(values: Any, name: str) -> str:
     return ""
 
 
-def as_texts(values: Any, name: str = "texts") -> list:
+def as_texts(values: object, name: str = "texts") -> list:
     """Return strings, or lists of strings, in any container as lists of `str`."""
-    values = as_list(values, name)
-    if all(type(value) is str for value in values):
-        return values
-    return [_as_text(value, name, i) for i, value in enumerate(values)]
+    texts = as_list(values, name)
+    if all(type(text) is str for text in texts):
+        return texts
+    return [_as_text(text, name, i) for i, text in enumerate(texts)]
 
 
-def _as_text(value, name, position):
+def _as_text(value: object, name: str, position: int) -> str | list:
+    """Return a string, or a list of strings, of any type; raise for other values."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "ignore")
     if isinstance(value, str):
@@ -80,7 +94,7 @@ def _as_text(value, name, position):
     )
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Return whether a value is `None`, NaN, `pandas.NA` or `pandas.NaT`."""
     is_nan = isinstance(value, (float, np.floating)) and math.isnan(value)
     return value is None or is_nan or type(value).__name__ in _MISSING
@@ -108,7 +122,7 @@ def single_values(rows: list) -> list:
     return [next(iter(row)) for row in rows]
 
 
-def is_container(value: Any) -> bool:
+def is_container(value: object) -> bool:
     """Return whether a value is a list, tuple, set or array of several axes."""
     is_array = getattr(value, "ndim", 0) > 0
     return is_array or isinstance(value, (list, tuple, Set))
@@ -121,22 +135,21 @@ def several_in(values: Iterable, separators: str) -> str | None:
 
 
 def check_integer(
-    name: str, value: Any, least: int = 1, most: int | None = None
+    name: str, value: object, least: int = 1, most: int | None = None
 ) -> int:
     """Return an integer, also one of NumPy, as `int`; raise if it is out of range."""
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not is_integer or value < least or (most is not None and value > most):
-        limit = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise AlbertError(
-            f"`{name}` must be an integer, {limit}. Received: {value!r:.80}"
-        )
-    return int(value)
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        number = int(value)
+        if number >= least and (most is None or number <= most):
+            return number
+    limit = f"at least {least}" if most is None else f"from {least} to {most}"
+    raise AlbertError(f"`{name}` must be an integer, {limit}. Received: {value!r:.80}")
 
 
 # === Labels ===
 
 
-def as_label(value: Any) -> str | int | float:
+def as_label(value: object) -> str | int | float:
     """Return a label as a plain value: a number, or a string for all other types."""
     is_scalar = getattr(value, "shape", None) == ()
     value = np.asarray(value).item() if is_scalar else value
@@ -145,7 +158,7 @@ def as_label(value: Any) -> str | int | float:
     return value if isinstance(value, (int, float)) else str(value)
 
 
-def class_positions(values: Any, labels: Sequence, name: str = "y") -> np.ndarray:
+def class_positions(values: Iterable, labels: Sequence, name: str = "y") -> np.ndarray:
     """Return the position among `labels` of each value, int64 [values].
 
     Values are found by equality, as in scikit-learn, and strings also by the name of a
@@ -156,24 +169,24 @@ def class_positions(values: Any, labels: Sequence, name: str = "y") -> np.ndarra
             two readings.
     """
     given = complete(as_list(values, name), name)
-    values = [as_label(value) for value in given]
-    are_names = {isinstance(value, str) for value in values}
-    if True not in are_names and all(isinstance(label, str) for label in labels):
+    plain = [as_label(value) for value in given]
+    has_names = any(isinstance(value, str) for value in plain)
+    has_numbers = not all(isinstance(value, str) for value in plain)
+    if not has_names and all(isinstance(label, str) for label in labels):
         spelled = {str(label).lower() for label in labels}
-        are_bools = bool(values) and all(isinstance(x, bool) for x in values)
+        are_bools = bool(plain) and all(isinstance(value, bool) for value in plain)
         if are_bools and spelled != {"true", "false"}:
             raise AlbertError(
                 f"`{name}` holds booleans, but the classes are "
-                f"{listed(labels, _SHOWN)}. Pass "
-                "the names of the classes."
+                f"{listed(labels, _SHOWN)}. Pass the names of the classes."
             )
-        check_one_reading(labels, name, values)
-        return check_positions(values, len(labels), name)
-    known = {str(label): position for position, label in enumerate(labels)}
-    if False in are_names:
+        check_one_reading(labels, name, plain)
+        return check_positions(plain, len(labels), name)
+    known: dict[Any, int] = {str(label): i for i, label in enumerate(labels)}
+    if has_numbers:
         # A number never equals a string.
-        known |= {label: position for position, label in enumerate(labels)}
-    unknown = list(dict.fromkeys(value for value in values if value not in known))
+        known |= {label: i for i, label in enumerate(labels)}
+    unknown = list(dict.fromkeys(value for value in plain if value not in known))
     if unknown:
         hint = ""
         if any(is_container(x) for x in given):
@@ -184,13 +197,14 @@ def class_positions(values: Any, labels: Sequence, name: str = "y") -> np.ndarra
             f"The labels {listed(unknown, _SHOWN)} of `{name}` are not among the "
             f"classes {listed(labels, _SHOWN)}.{hint}"
         )
-    return np.array([known[value] for value in values], "int64")
+    return np.array([known[value] for value in plain], "int64")
 
 
-def check_positions(values: Any, num_classes: int, name: str = "y") -> np.ndarray:
+def check_positions(values: Iterable, num_classes: int, name: str = "y") -> np.ndarray:
     """Return class ids as an int64 array; raise if one is out of range."""
     ids = whole_numbers(values, name)
-    if (wrong := np.flatnonzero((ids < 0) | (ids >= num_classes))).size:
+    wrong = np.flatnonzero((ids < 0) | (ids >= num_classes))
+    if wrong.size:
         raise AlbertError(
             f"`{name}` must lie between 0 and num_classes - 1, that is "
             f"{num_classes - 1}. Element {wrong[0]} is {ids[wrong[0]]}."
@@ -198,10 +212,10 @@ def check_positions(values: Any, num_classes: int, name: str = "y") -> np.ndarra
     return ids
 
 
-def whole_numbers(values: Any, name: str = "y") -> np.ndarray:
+def whole_numbers(values: Iterable, name: str = "y") -> np.ndarray:
     """Return class ids as an int64 array; raise if one is not a whole number."""
-    values = complete(as_list(values, name), name)
-    for i, value in enumerate(values):
+    ids = complete(as_list(values, name), name)
+    for i, value in enumerate(ids):
         is_number = isinstance(value, (int, float, np.number))
         if not is_number or not float(value).is_integer():
             raise AlbertError(
@@ -210,29 +224,30 @@ def whole_numbers(values: Any, name: str = "y") -> np.ndarray:
                 'pass `y.argmax(axis=1)`, or compile with loss="categorical_'
                 f'crossentropy". Element {i} is {value!r:.80}.'
             )
-    return np.array(values, "int64")
+    return np.array(ids, "int64")
 
 
 def has_two_readings(labels: Sequence) -> bool:
     """Return whether a number may be the name of one class and the id of another."""
-    return any(
-        isinstance(x, str) and number_of(x) not in (None, i)
-        for i, x in enumerate(labels)
-    )
+    for position, label in enumerate(labels):
+        if isinstance(label, str) and number_of(label) not in (None, position):
+            return True
+    return False
 
 
 def check_one_reading(labels: Sequence, name: str, values: Sequence = ()) -> None:
     """Raise if numbers could be names of classes as well as their positions."""
     if not has_two_readings(labels):
         return
-    ids = {
-        number: i for i, x in enumerate(labels) if (number := number_of(x)) is not None
-    }
+    # The class that each number names.
+    ids = {number_of(label): i for i, label in enumerate(labels)}
+    ids.pop(None, None)
     value = next(x for x in (*values, *ids) if ids.get(x) != x)
-    readings = ids.get(value), value if value in range(len(labels)) else None
-    by_name, by_position = (
-        "none of them" if i is None else repr(labels[int(i)]) for i in readings
-    )
+    by_name = by_position = "none of them"
+    if value in ids:
+        by_name = repr(labels[ids[value]])
+    if value in range(len(labels)):
+        by_position = repr(labels[int(value)])
     raise AlbertError(
         f"`{name}` holds numbers, but the classes are named "
         f"{listed(labels, _SHOWN)}: "
@@ -242,11 +257,12 @@ def check_one_reading(labels: Sequence, name: str, values: Sequence = ()) -> Non
     )
 
 
-def number_of(label: Any) -> int | float | None:
+def number_of(label: str | float) -> int | float | None:
     """Return a number, or that which a name spells; `None` for other names."""
-    label = label.lower() if isinstance(label, str) else label
+    if isinstance(label, str) and label.lower() in _BOOLEANS:
+        label = _BOOLEANS[label.lower()]
     try:
-        number = float({"true": 1, "false": 0}.get(label, label))
+        number = float(label)
     except ValueError:
         return None
     if not math.isfinite(number):

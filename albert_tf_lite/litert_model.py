@@ -88,7 +88,7 @@ class LiteRTModel(ExportedModel):
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         # [3, batch, time].
         inputs = np.stack([np.asarray(features[x], "int32") for x in INPUTS])
-        _, rows, time = inputs.shape
+        _, batch, time = inputs.shape
         ends = inputs[INPUTS.index("padding_mask")] * np.arange(1, time + 1)
         needed = ends.max(axis=1, initial=1)
         if needed.max() > self.lengths[-1]:
@@ -97,46 +97,49 @@ class LiteRTModel(ExportedModel):
                 f"{self.lengths[-1]}."
             )
         lengths = np.array(self.lengths)[np.searchsorted(self.lengths, needed)]
-        outputs = np.zeros((rows, *self._shape(time)), "float32")
+        outputs = np.zeros((batch, *self._shape(time)), "float32")
         with self._lock:
-            for length, part in self._parts(lengths):
-                found = self._run_signature(length, inputs[:, part])
+            for length, examples in self._calls(lengths):
+                given = self._run_signature(length, inputs[:, examples])
                 if self._tagging is None:
-                    outputs[part] = found
+                    outputs[examples] = given
                 else:
-                    outputs[part, :length] = found[:, :time]
+                    outputs[examples, :length] = given[:, :time]
         return outputs
 
     def _shape(self, length):
         """Return the shape of a text's output."""
-        tokens = () if self._tagging is None else (length,)
-        return *tokens, self.settings["units"]
+        units = self.settings["units"]
+        return (units,) if self._tagging is None else (length, units)
 
-    def _parts(self, lengths):
-        """Yield the length and the rows of each call, for rows of these lengths.
+    def _calls(self, lengths):
+        """Yield the length and the examples of each call, for some lengths [examples].
 
-        Rows that fill less than half of a call for several run alone.
+        Examples that fill less than half of a call for several run alone.
         """
         for length, most in self.batch_sizes.items():
-            rows = np.flatnonzero(lengths == length)
-            for start in range(0, len(rows), most):
-                part = rows[start : start + most]
-                for some in [part] if 2 * len(part) >= most else part[:, np.newaxis]:
-                    yield length, some
+            examples = np.flatnonzero(lengths == length)
+            for start in range(0, len(examples), most):
+                together = examples[start : start + most]
+                if 2 * len(together) >= most:
+                    yield length, together
+                    continue
+                for i in together:
+                    yield length, np.array([i])
 
     def _run_signature(self, length, inputs):
         """Return the outputs of rows [3, batch, time] by a signature of a length."""
-        rows = inputs.shape[1]
-        count = 1 if rows == 1 else self.batch_sizes[length]
+        _, batch, time = inputs.shape
+        count = 1 if batch == 1 else self.batch_sizes[length]
         padded = np.zeros((len(INPUTS), count, length), "int32")
-        padded[:, :rows, : inputs.shape[2]] = inputs[:, :, :length]
+        padded[:, :batch, :time] = inputs[:, :, :length]
         buffers, output = self._buffers[count, length]
         for name, values in zip(INPUTS, padded, strict=True):
             buffers[name].write(values)
         named = {self.settings["output"]: output}
         self._network.run_by_name(signature(count, length), buffers, named)
-        shape = count, *self._shape(length)
-        return output.read(math.prod(shape), np.float32).reshape(shape)[:rows]
+        shape = (count, *self._shape(length))
+        return output.read(math.prod(shape), np.float32).reshape(shape)[:batch]
 
     def _create_buffers(self, count, length):
         """Return the input buffers by name, and the output buffer of a signature."""

@@ -1,6 +1,7 @@
 """Packing of token ids with special tokens, padding, and windows of long texts."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,23 +13,58 @@ SHARED = 128
 QUESTION_SPECIAL = 3
 
 
+# Batches are padded to a multiple of this length, so that there are few of them.
+MULTIPLE = 8
+
+
+class PackedRow(NamedTuple):
+    """A row of tokens that a model reads."""
+
+    ids: list[int]
+    segment_ids: list[int]
+    is_truncated: bool
+
+
+class Window(NamedTuple):
+    """A part of a text that a model reads at once, in tokens; ends are exclusive.
+
+    It reads `start` to `end`, and decides the tokens from `first` to `last`: those with
+    more context in it than in any other window.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
 def pack(
     segments: Sequence[list[int]], cls_id: int, sep_id: int, sequence_length: int
-) -> tuple[list[int], list[int], bool]:
-    """Return the ids, segments and truncation of `[CLS] a [SEP]` or `... b [SEP]`.
+) -> PackedRow:
+    """Return the row `[CLS] a [SEP]` of a text, or `[CLS] a [SEP] b [SEP]` of a pair.
 
     As `_truncate_seq_pair` of google-research/bert, this truncates the longer text of a
     pair, the second if both have one length. An empty second text is left out.
     """
-    first, *others = segments
-    second = others[0] if others else []
-    room = sequence_length - 2 - bool(second)
+    first = segments[0]
+    second = segments[1] if len(segments) > 1 else []
+    # [CLS] and one [SEP] per text.
+    room = sequence_length - 3 if second else sequence_length - 2
     length = len(first) + len(second)
     first = first[: max(room - len(second), (room + 1) // 2)]
     second = second[: room - len(first)]
-    second += [sep_id] * bool(second)
-    ids = [cls_id, *first, sep_id, *second]
-    return ids, [0] * (len(first) + 2) + [1] * len(second), length > room
+    if second:
+        second = [*second, sep_id]
+    return PackedRow(
+        ids=[cls_id, *first, sep_id, *second],
+        segment_ids=[0] * (len(first) + 2) + [1] * len(second),
+        is_truncated=length > room,
+    )
+
+
+def round_up(length, multiple: int = MULTIPLE):
+    """Return a length, an int, array or tensor, rounded up to a multiple."""
+    return (length + multiple - 1) // multiple * multiple
 
 
 def question_limit(sequence_length: int, max_question_length: int) -> tuple[int, str]:
@@ -43,16 +79,18 @@ def question_limit(sequence_length: int, max_question_length: int) -> tuple[int,
 
 
 def pad(
-    rows: Sequence[tuple], pad_id: int, sequence_length: int
+    rows: Sequence[PackedRow], pad_id: int, sequence_length: int
 ) -> dict[str, np.ndarray]:
     """Return rows of `pack` as the inputs of a model, int32 arrays [batch, time]."""
-    longest = max(len(ids) for ids, _, _ in rows)
-    shape = len(rows), min(-(-longest // 8) * 8, sequence_length)
+    longest = max(len(row.ids) for row in rows)
+    shape = len(rows), min(round_up(longest), sequence_length)
     features = {name: np.zeros(shape, "int32") for name in INPUTS}
     features["token_ids"] += pad_id
-    for i, (ids, segment_ids, _) in enumerate(rows):
-        for name, values in zip(INPUTS, (ids, segment_ids, 1), strict=True):
-            features[name][i, : len(ids)] = values
+    for i, row in enumerate(rows):
+        length = len(row.ids)
+        features["token_ids"][i, :length] = row.ids
+        features["segment_ids"][i, :length] = row.segment_ids
+        features["padding_mask"][i, :length] = 1
     return features
 
 
@@ -67,23 +105,30 @@ def batches_of(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     for i in sorted(range(len(lengths)), key=lengths.__getitem__):
         if lengths[i] > longest or len(batches[-1]) == batch_size:
             batches.append([])
-            # Rows are padded to a multiple of 8 in any case.
-            longest = -(-lengths[i] // 8) * 10 // 8 * 8
+            # A quarter more than the length to which rows are padded in any case.
+            longest = round_up(lengths[i]) // MULTIPLE * 10 // 8 * MULTIPLE
         batches[-1].append(i)
     return batches
 
 
-def windows_of(length: int, size: int, stride: int) -> list[tuple[int, ...]]:
+def windows_of(length: int, size: int, stride: int) -> list[Window]:
     """Return the windows of a text of `length` tokens, longer than a model's positions.
 
     A window starts every `stride` tokens and reads at most `size`. The last one ends
-    with the text. It is a tuple (start, end, first, last) that reads `start` to `end`
-    and decides `first` to `last`, ends exclusive: the tokens with more context in it
-    than in any other.
+    with the text. Neighbours meet in the middle of their overlap:
+
+        |------- window 1 -------|
+                   |------- window 2 -------|
+        decides 1       | decides 2
     """
     beyond = max(length - size, 0)
-    starts = [min(start, beyond) for start in range(0, beyond + stride, stride)]
-    ends = [min(start + size, length) for start in starts]
-    middles = [(a + b + 1) // 2 for a, b in zip(starts[1:], ends, strict=False)]
-    rows = zip(starts, ends, [0, *middles], [*middles, length], strict=True)
-    return list(rows)
+    windows: list[Window] = []
+    for begin in range(0, beyond + stride, stride):
+        start = min(begin, beyond)
+        first = 0
+        if windows:
+            before = windows[-1]
+            first = (start + before.end + 1) // 2
+            windows[-1] = before._replace(last=first)
+        windows.append(Window(start, min(start + size, length), first, length))
+    return windows

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import os
 import warnings
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list
-from albert_tf_lite.opening import open_exported
+from albert_tf_lite.network_files import open_exported
 
 # The field whose value is a list of strings, not a string.
 _CHOICES = "choices"
@@ -19,21 +19,38 @@ _TEXT = (str, bytes)
 _OF_MODELS = ("vocabulary", "sequence_length")
 
 
+class Answerer(Protocol):
+    """A model that answers examples, each a string or several."""
+
+    @property
+    def name_of_task(self) -> str | None: ...
+
+    @property
+    def fields(self) -> tuple[str, ...]: ...
+
+    @property
+    def optional_fields(self) -> tuple[str, ...]: ...
+
+    @property
+    def answers(self) -> Callable[..., list]:
+        """Return an answer for each example: a dict, or a list of dicts."""
+
+
 class Pipeline:
     """Function from strings to dicts of plain Python.
 
     Attributes:
         task: string, the name of the task.
-        answerer: the `LiteRTModel` or `OnnxModel`.
+        answerer: what answers, such as a `LiteRTModel` or `OnnxModel`.
         options: dict, the options of calls that pass none.
     """
 
-    def __init__(self, answerer: Any, **options: Any):
-        self.task = answerer.name_of_task
-        self.answerer = answerer
+    def __init__(self, answerer: Answerer, **options: Any):
+        self.task = str(answerer.name_of_task)
+        self.answerer: Any = answerer
         self.options = self._checked(options)
 
-    def __call__(self, x: Any = None, **options: Any) -> Any:
+    def __call__(self, x: object = None, **options: Any) -> Any:
         """Return the answer for one example, or a list of answers.
 
         Args:
@@ -66,8 +83,11 @@ class Pipeline:
                 "each text pass a list.",
                 stacklevel=2,
             )
-        columns = tuple(map(list, zip(*examples, strict=True)))
-        answers = self._answer(columns[0] if len(columns) == 1 else columns, **options)
+        # A list per field; a list alone for a single field.
+        columns: Any = tuple(map(list, zip(*examples, strict=True)))
+        if len(columns) == 1:
+            (columns,) = columns
+        answers = self._answer(columns, **options)
         return answers[0] if is_one else answers
 
     @property
@@ -78,10 +98,11 @@ class Pipeline:
     def _option_names(self) -> list[str]:
         return self.answerer.option_names
 
-    def _answer(self, columns, **options):
+    def _answer(self, columns: Any, **options: Any) -> list:
         return self.answerer.answers(columns, **options)
 
-    def _checked(self, options):
+    def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return options; raise if one is unknown."""
         known = self._option_names()
         if unknown := sorted(set(options) - set(known)):
             close = difflib.get_close_matches(unknown[0], [*known, *_OF_MODELS], 1)
@@ -109,7 +130,9 @@ def pipeline(
         precision: optional `"float32"` or `"int8"`, the file of a directory. By
             default int8, if `albert-tf finetune` found its answers to be those of
             float32: see `answerer.settings["agreement"]`.
-        **options: of all calls, as for `albert_tf.pipeline`.
+        **options: of all calls: `batch_size`, the examples per call of the network;
+            `top_k`, the number of answers of an example, for the tasks with a choice;
+            `null_threshold` and `max_answer_length` of question answering.
 
     Raises:
         FileNotFoundError: if the path does not exist.
@@ -126,7 +149,9 @@ def pipeline(
     return Pipeline(answerer, **options)
 
 
-def _read_examples(given, fields, num_required):
+def _read_examples(
+    given: Any, fields: tuple[str, ...], num_required: int
+) -> tuple[list[tuple], bool]:
     """Return a list of tuples of equal length, and whether `given` is one example.
 
     `given` is one example: a string, a tuple or a dict of the fields; a list of
@@ -134,64 +159,85 @@ def _read_examples(given, fields, num_required):
     for all examples.
     """
     is_one = isinstance(given, (*_TEXT, tuple, dict))
-    examples = [
-        _parts(one, fields, num_required, f"Example {i}")
-        for i, one in enumerate([given] if is_one else as_list(given, "x"))
-    ]
     if is_one:
-        columns = [
-            as_list(x) if isinstance(x, Iterable) and not isinstance(x, _TEXT) else x
-            for x in examples[0]
-        ]
-        texts = {**dict(zip(fields, columns, strict=False)), _CHOICES: ""}.values()
-        if any(isinstance(x, list) for x in texts):
-            counts = {len(x) for x in columns if isinstance(x, list)}
-            if len(counts) > 1:
-                raise AlbertError(
-                    f"The lists of {', '.join(fields)} must have the same length. "
-                    f"Received the lengths {sorted(counts)}."
-                )
-            lists = [x if isinstance(x, list) else [x] * max(counts) for x in columns]
-            examples, is_one = list(zip(*lists, strict=True)), False
-    for i, example in enumerate(examples):
+        examples = [_parts(given, fields, num_required, "Example 0")]
+        if columns := _columns(examples[0], fields):
+            is_one, examples = False, list(zip(*columns, strict=True))
+    else:
+        examples = []
+        for number, one in enumerate(as_list(given, "x")):
+            examples.append(_parts(one, fields, num_required, f"Example {number}"))
+    for number, example in enumerate(examples):
         if len(example) != len(examples[0]):
             raise AlbertError(
-                f"Example {i} has {len(example)} of the fields {list(fields)}, the "
-                f"first has {len(examples[0])}. Pass the same fields for all."
+                f"Example {number} has {len(example)} of the fields {list(fields)}, "
+                f"the first has {len(examples[0])}. Pass the same fields for all."
             )
-        rows = zip(fields, example, strict=False)
-        examples[i] = tuple(_checked_part(*row, i) for row in rows)
+        examples[number] = tuple(
+            _checked_part(name, value, number)
+            for name, value in zip(fields, example, strict=False)
+        )
     return examples, is_one
 
 
-def _checked_part(name, value, position):
+def _columns(example: tuple, fields: tuple[str, ...]) -> list[list] | None:
+    """Return the parts of an example as columns of several, `None` if it is one.
+
+    They are columns if a part that is a string in one example is a list. A string
+    beside them is the same for all examples.
+    """
+    parts = []
+    for value in example:
+        is_list = isinstance(value, Iterable) and not isinstance(value, _TEXT)
+        parts.append(as_list(value) if is_list else value)
+    texts = [
+        value for name, value in zip(fields, parts, strict=False) if name != _CHOICES
+    ]
+    if not any(isinstance(value, list) for value in texts):
+        return None
+    counts = {len(value) for value in parts if isinstance(value, list)}
+    if len(counts) > 1:
+        raise AlbertError(
+            f"The lists of {', '.join(fields)} must have the same length. "
+            f"Received the lengths {sorted(counts)}."
+        )
+    (count,) = counts
+    return [value if isinstance(value, list) else [value] * count for value in parts]
+
+
+def _checked_part(name: str, value: Any, position: int) -> str | list[str]:
     """Return a string, or the list of choices, of an example."""
-    is_list = name == _CHOICES and not isinstance(value, _TEXT)
+    takes_list = name == _CHOICES
+    is_text = isinstance(value, _TEXT)
     values = [value]
-    if is_list and isinstance(value, Iterable):
+    if takes_list and isinstance(value, Iterable) and not is_text:
         values = as_list(value, name)
     texts = [x.decode("utf-8", "ignore") if isinstance(x, bytes) else x for x in values]
-    is_right = is_list == (name == _CHOICES) and texts
-    if not is_right or not all(isinstance(text, str) for text in texts):
-        expected = "a list of strings" if name == _CHOICES else "a string"
+    are_strings = all(isinstance(text, str) for text in texts)
+    if not texts or not are_strings or takes_list == is_text:
+        expected = "a list of strings" if takes_list else "a string"
         raise AlbertError(
             f"`{name}` of example {position} must be {expected}. Received: "
             f"{str(value)[:80]!r}"
         )
-    return list(map(str, texts)) if is_list else str(texts[0])
+    return list(map(str, texts)) if takes_list else str(texts[0])
 
 
-def _parts(given, fields, num_required, name):
+def _parts(given: Any, fields: tuple[str, ...], num_required: int, name: str) -> tuple:
     """Return the fields of an example as a tuple."""
-    parts = (given,) if isinstance(given, _TEXT) else given
-    if isinstance(given, dict):
-        found = [x for x in fields if given.get(x) is not None]
-        is_whole = {*given} <= {*fields} and found == list(fields[: len(found)])
-        parts = tuple(given[x] for x in found) if is_whole else ()
-    is_list = isinstance(parts, (tuple, list))
-    if not is_list or not num_required <= len(parts) <= len(fields):
-        raise AlbertError(
-            f"{name} must be {'a string, or ' * (num_required == 1)}a dict or tuple of "
-            f"{', '.join(fields)}. Received: {type(given).__name__} {str(given)[:80]}"
-        )
-    return tuple(parts)
+    parts: Any = given
+    if isinstance(given, _TEXT):
+        parts = (given,)
+    elif isinstance(given, dict):
+        names = [field for field in fields if given.get(field) is not None]
+        # Only the last fields may be left out.
+        are_first = names == list(fields[: len(names)])
+        is_known = set(given) <= set(fields)
+        parts = tuple(given[field] for field in names) if are_first and is_known else ()
+    if isinstance(parts, (tuple, list)) and num_required <= len(parts) <= len(fields):
+        return tuple(parts)
+    string = "a string, or " if num_required == 1 else ""
+    raise AlbertError(
+        f"{name} must be {string}a dict or tuple of {', '.join(fields)}. Received: "
+        f"{type(given).__name__} {str(given)[:80]}"
+    )

@@ -3,12 +3,26 @@
 import functools
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import NamedTuple, Protocol
 
 from albert_tf_lite.errors import import_extra
+from albert_tf_lite.tokens import Tokens
 
 # Represents a space, at the start of a word.
 SPACE_PIECE = "\u2581"
+
+
+class Processor(Protocol):
+    """The part of `sentencepiece.SentencePieceProcessor` that is used here."""
+
+    def encode(self, text: str, out_type: type) -> list: ...
+
+
+class Replacement(NamedTuple):
+    """A piece in place of another, and the text of the pieces after it."""
+
+    piece: str
+    text_after: str
 
 
 class SentencePieceTokenizer:
@@ -27,27 +41,28 @@ class SentencePieceTokenizer:
         self._processor.LoadFromSerializedProto(proto)
         self.lowercase = lowercase
         self.unk_token = "<unk>"
-        self.pad_token_id, self.unk_token_id, self.cls_token_id, self.sep_token_id = (
-            map(self._processor.piece_to_id, ("<pad>", "<unk>", "[CLS]", "[SEP]"))
-        )
-        self._parts = functools.cache(self._find_parts)
+        self.pad_token_id = self._processor.piece_to_id("<pad>")
+        self.unk_token_id = self._processor.piece_to_id("<unk>")
+        self.cls_token_id = self._processor.piece_to_id("[CLS]")
+        self.sep_token_id = self._processor.piece_to_id("[SEP]")
+        self._replacements = functools.cache(self._find_replacements)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
-        ids = self._processor.encode(self._clean(text), out_type=int)
-        return [number for piece in ids for number, _ in self._parts(piece)]
+        ids: list[int] = []
+        for number in self._processor.encode(self._clean(text), out_type=int):
+            ids += [replaced for replaced, _ in self._replacements(number)]
+        return ids
 
     def vocabulary_size(self) -> int:
         """Return the number of tokens."""
         return self._processor.get_piece_size()
 
-    def rows_with_offsets(self, texts: Sequence[str]) -> Iterator[tuple]:
+    def rows_with_offsets(self, texts: Sequence[str]) -> Iterator[Tokens]:
         """Yield what `tokenize_with_offsets` returns for each text."""
         return map(self.tokenize_with_offsets, texts)
 
-    def tokenize_with_offsets(
-        self, text: str
-    ) -> tuple[list[int], list[int], list[int]]:
+    def tokenize_with_offsets(self, text: str) -> Tokens:
         """Return the ids of a text and their starts and ends, in characters.
 
         Offsets exclude the space before a word. A piece that is only a space has an
@@ -55,7 +70,7 @@ class SentencePieceTokenizer:
         """
         cleaned = self._clean(text)
         spans = [*self._spans(text, cleaned), (len(text), len(text))]
-        ids, starts, ends = [], [], []
+        tokens = Tokens([], [], [])
         done = 0
         # The pieces, joined, are the normalized text.
         for number, piece in zip(
@@ -64,13 +79,16 @@ class SentencePieceTokenizer:
             strict=True,
         ):
             start, done = done, done + len(piece.replace(SPACE_PIECE, ""))
-            for part, text_after in self._parts(number):
+            for replaced, text_after in self._replacements(number):
                 end = done - len(text_after)
-                ids.append(part)
-                starts.append(spans[start][0])
-                ends.append(spans[end - 1][1] if start < end else spans[start][0])
+                tokens.ids.append(replaced)
+                tokens.starts.append(spans[start][0])
+                if start < end:
+                    tokens.ends.append(spans[end - 1][1])
+                else:
+                    tokens.ends.append(spans[start][0])
                 start = end
-        return ids, starts, ends
+        return tokens
 
     def _clean(self, text):
         return self._decompose(" ".join(text.split()))
@@ -105,12 +123,14 @@ class SentencePieceTokenizer:
     def _is_blank(self, character):
         return not self._processor.normalize(character).strip(SPACE_PIECE)
 
-    def _find_parts(self, number):
-        parts = comma_parts(self._processor, self._processor.id_to_piece(number))
-        return [(self._processor.piece_to_id(part), after) for part, after in parts]
+    def _find_replacements(self, number):
+        """Return the ids in place of one, each with the text after it."""
+        to_id = self._processor.piece_to_id
+        pieces = comma_parts(self._processor, self._processor.id_to_piece(number))
+        return [(to_id(one.piece), one.text_after) for one in pieces]
 
 
-def comma_parts(processor: Any, piece: str) -> list[tuple[str, str]]:
+def comma_parts(processor: Processor, piece: str) -> list[Replacement]:
     """Return the pieces that replace a piece, and the text after each of them.
 
     The original separates a number from the comma that follows it, so that a number is
@@ -119,11 +139,11 @@ def comma_parts(processor: Any, piece: str) -> list[tuple[str, str]]:
     word, but compares a character with bytes, which never are equal, and so keeps it.
     """
     if len(piece) < 2 or piece[-1] != "," or not piece[-2].isdigit():
-        return [(piece, "")]
+        return [Replacement(piece, "")]
     digits = piece[:-1].replace(SPACE_PIECE, "")
-    parts = [*processor.encode(digits, out_type=str), ","]
-    rest = ["".join(parts[i + 1 :]) for i in range(len(parts))]
-    return [
-        (x, after.replace(SPACE_PIECE, ""))
-        for x, after in zip(parts, rest, strict=True)
-    ]
+    pieces = [*processor.encode(digits, out_type=str), ","]
+    replacements = []
+    for i, one in enumerate(pieces):
+        text_after = "".join(pieces[i + 1 :]).replace(SPACE_PIECE, "")
+        replacements.append(Replacement(one, text_after))
+    return replacements

@@ -1,7 +1,7 @@
 """Answers to questions: spans of a context, from logits of its windows."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -11,10 +11,33 @@ from albert_tf_lite.inputs import check_integer
 NEVER = np.float32(-1e30)
 
 
+# The score below that of no answer from which on a span is an answer. With `None` a
+# span always is, with "auto" the model's own setting counts.
+NullThreshold: TypeAlias = float | None | Literal["auto"]
+
+
+class WindowLogits(NamedTuple):
+    """The logits of a window of a context."""
+
+    first: int  # The token of the context with which the window begins.
+    # That an answer starts and ends at [CLS] and at each token, [1 + tokens].
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+class ContextLogits(NamedTuple):
+    """The windows of a context, and the characters of its tokens, ints [tokens]."""
+
+    context: str
+    windows: list[WindowLogits]
+    starts: Sequence[int] | np.ndarray
+    ends: Sequence[int] | np.ndarray
+
+
 def best_spans(
-    windows: Iterable[tuple[int, np.ndarray, np.ndarray]],
-    starts: np.ndarray,
-    ends: np.ndarray,
+    windows: Iterable[WindowLogits],
+    starts: Sequence[int] | np.ndarray,
+    ends: Sequence[int] | np.ndarray,
     max_length: int,
     count: int = 1,
 ) -> tuple[list[tuple[float, int, int]], float]:
@@ -24,8 +47,7 @@ def best_spans(
     each among the tokens of the window and `[CLS]`, which means no answer.
 
     Args:
-        windows: for each window its first token, and the logits [1 + tokens] that an
-            answer starts and ends at `[CLS]` and at each token.
+        windows: the windows of the context.
         starts, ends: int arrays [tokens], the characters of all tokens of the context.
         max_length: int, in tokens.
         count: int. Maximum number of spans.
@@ -34,10 +56,10 @@ def best_spans(
         `(spans, null)`: tuples (score, start, end), the best first, and the least score
         of no answer in the windows. Scores are log-probabilities.
     """
-    found: dict[tuple[int, int], float] = {}
+    best: dict[tuple[int, int], float] = {}
     null = np.inf
-    for offset, *logits in windows:
-        first, last = map(log_softmax, logits)
+    for window in windows:
+        first, last = log_softmax(window.starts), log_softmax(window.ends)
         null = min(null, first[0] + last[0])
         if len(first) == 1:
             continue
@@ -45,73 +67,85 @@ def best_spans(
         padded = np.append(last[1:], np.full(max_length - 1, NEVER))
         scores = np.lib.stride_tricks.sliding_window_view(padded, max_length)
         scores = (first[1:, np.newaxis] + scores).ravel()
-        best: Any = [scores.argmax()]
-        if count > 1:
-            best = np.argsort(-scores, kind="stable")[:count]
-        for i in best:
+        for i in _highest(scores, count):
+            if scores[i] <= NEVER / 2:
+                continue
             token, more = divmod(int(i), max_length)
-            if scores[i] > NEVER / 2:
-                span = int(starts[offset + token]), int(ends[offset + token + more])
-                found[span] = max(scores[i], found.get(span, NEVER))
-    ranked = sorted(found.items(), key=lambda item: -item[1])
+            token += window.first
+            span = int(starts[token]), int(ends[token + more])
+            best[span] = max(scores[i], best.get(span, NEVER))
+    ranked = sorted(best.items(), key=lambda item: -item[1])
     return [(float(score), *span) for span, score in ranked[:count]], float(null)
 
 
+def _highest(scores: np.ndarray, count: int) -> np.ndarray:
+    """Return the positions of the highest scores, the highest first."""
+    if count == 1:
+        # Sorting would take longer than the rest.
+        return np.array([scores.argmax()])
+    return np.argsort(-scores, kind="stable")[:count]
+
+
 def rank_answers(
-    windows: Sequence[tuple],
+    contexts: Sequence[ContextLogits],
     settings: dict[str, Any],
     count: int,
-    null_threshold: Any = "auto",
+    null_threshold: NullThreshold = "auto",
     max_answer_length: int | None = None,
 ) -> list[list[dict[str, Any]]]:
     """Return up to `count` answers per context: `answer`, `start`, `end`, `score`.
 
-    `windows` are for each context its text and the first three arguments of
-    `best_spans`. The empty answer stands after the spans whose score is at least that
+    The empty answer stands after the spans whose score is at least that
     of no answer less `null_threshold`. With `None` it is given only if there are no
     spans. By default threshold and length are those of the `settings`.
     """
-    if null_threshold == "auto":
-        null_threshold = settings["null_threshold"]
+    threshold = null_threshold
+    if threshold == "auto":
+        threshold = settings["null_threshold"]
     count = check_integer("n_best", count)
     max_length = settings["max_answer_length"]
     if max_answer_length is not None:
         max_length = check_integer("max_answer_length", max_answer_length)
     answers = []
-    for context, one, starts, ends in windows:
-        spans, null = best_spans(one, starts, ends, max_length, count)
-        if null_threshold is not None or not spans:
-            place = sum(span[0] >= null - (null_threshold or 0.0) for span in spans)
+    for one in contexts:
+        spans, null = best_spans(one.windows, one.starts, one.ends, max_length, count)
+        if threshold is not None or not spans:
+            least = null - float(threshold or 0.0)
+            place = sum(score >= least for score, _, _ in spans)
             spans.insert(place, (null, 0, 0))
-        rows = [
-            (context[start:end], start, end, float(np.exp(score)))
-            for score, start, end in spans[:count]
-        ]
-        names = ("answer", "start", "end", "score")
-        answers.append([dict(zip(names, row, strict=True)) for row in rows])
+        answers.append([_answer(one.context, *span) for span in spans[:count]])
     return answers
 
 
+def _answer(context: str, score: float, start: int, end: int) -> dict[str, Any]:
+    """Return a span, whose score is a log-probability, as a dict."""
+    return {
+        "answer": context[start:end],
+        "start": start,
+        "end": end,
+        "score": float(np.exp(score)),
+    }
+
+
 def answer_dicts(
-    texts: Any,
-    windows: Sequence[tuple],
+    texts: Sequence[Sequence[str]] | None,
+    contexts: Sequence[ContextLogits],
     settings: dict[str, Any],
     top_k: int = 1,
-    null_threshold: Any = "auto",
+    null_threshold: NullThreshold = "auto",
     max_answer_length: int | None = None,
 ) -> list:
     """Return the answer to each question, or with another `top_k` a list of them."""
     top_k = check_integer("top_k", top_k)
-    options = null_threshold, max_answer_length
-    answers = rank_answers(windows, settings, top_k, *options)
+    answers = rank_answers(contexts, settings, top_k, null_threshold, max_answer_length)
     return answers if top_k > 1 else [ranked[0] for ranked in answers]
 
 
 def answer_arrays(
-    windows: Sequence[tuple], settings: dict[str, Any]
+    contexts: Sequence[ContextLogits], settings: dict[str, Any]
 ) -> dict[str, np.ndarray]:
     """Return `answer`, `start`, `end` and `score` [questions]."""
-    answers = answer_dicts(None, windows, settings)
+    answers = answer_dicts(None, contexts, settings)
     names = ("answer", "start", "end", "score")
     return {name: np.array([x[name] for x in answers]) for name in names}
 

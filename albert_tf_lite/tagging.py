@@ -3,9 +3,9 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
@@ -101,11 +101,13 @@ class Tagging:
         self.tags = list(tags) if self.has_outside else [*tags, OUTSIDE]
         self.pairs = [split_tag(tag) for tag in self.tags]
         self.outside = self.tags.index(OUTSIDE)
-        rows = [[self._allows(a, b) for b in self.pairs] for a in self.pairs]
-        self.allowed = np.array(rows)
+        # [tags, tags]: whether the second may follow the first.
+        self.allowed = np.array(
+            [[self._allows(a, b) for b in self.pairs] for a in self.pairs]
+        )
 
     def entities(
-        self, logits: np.ndarray, starts: Any, ends: Any
+        self, logits: np.ndarray, starts: ArrayLike, ends: ArrayLike
     ) -> list[tuple[int, int, str, float]]:
         """Return (start, end, label, score) of the entities by the best valid tags.
 
@@ -113,22 +115,20 @@ class Tagging:
         characters of each token. A token within the token before it is skipped. The
         score is the mean probability of the tags.
         """
-        starts, ends = without_overlap(starts, ends)
-        kept = np.flatnonzero(starts < ends)
+        begins, stops = without_overlap(starts, ends)
+        # Tokens of at least one character.
+        kept = np.flatnonzero(begins < stops)
         scores = log_softmax(logits[kept])
         if not self.has_outside:
             scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=_NEVER)
         tags = self._best(scores)
         chosen = np.exp(scores[np.arange(len(tags)), tags]).astype("float64")
-        return [
-            (
-                int(starts[kept[first]]),
-                int(ends[kept[end - 1]]),
-                label,
-                float(np.float32(chosen[first:end].mean())),
-            )
-            for first, end, label in tags_to_spans(self.tags[tag] for tag in tags)
-        ]
+        entities = []
+        for first, end, label in tags_to_spans(self.tags[tag] for tag in tags):
+            start, stop = int(begins[kept[first]]), int(stops[kept[end - 1]])
+            score = float(np.float32(chosen[first:end].mean()))
+            entities.append((start, stop, label, score))
+        return entities
 
     def _allows(self, first, second):
         """Return whether the second tag (prefix, label) may follow the first."""
@@ -166,8 +166,10 @@ def continues(first: tuple[str, str], second: tuple[str, str]) -> bool:
     return first[0] in "BI" and second[0] in "IE" and first[1] == second[1]
 
 
-def without_overlap(starts: Any, ends: Any) -> tuple[np.ndarray, np.ndarray]:
+def without_overlap(
+    starts: ArrayLike, ends: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
     """Return offsets in which each character belongs to its first token only."""
-    starts, ends = np.array(starts, int), np.array(ends, int)
-    starts = np.maximum(starts, np.concatenate([[0], ends])[:-1])
-    return starts, np.maximum(starts, ends)
+    begins, stops = np.array(starts, int), np.array(ends, int)
+    begins = np.maximum(begins, np.concatenate([[0], stops])[:-1])
+    return begins, np.maximum(begins, stops)

@@ -1,11 +1,14 @@
 """Warn of texts that a vocabulary does not cover, or that are truncated."""
 
 import collections
+import math
 import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from albert_tf_lite.tokens import Tokenizer
 
 # A larger share of unknown tokens is a warning.
 MOST_UNKNOWN = 0.05
@@ -55,7 +58,7 @@ OWN_WARNINGS = (UnknownTokensWarning, TruncatedTextsWarning)
 
 
 def warn_of_unknown(
-    unknown: int, tokens: int, texts: Callable[[], Sequence[str]], tokenizer: Any
+    unknown: int, tokens: int, texts: Callable[[], Sequence[str]], tokenizer: Tokenizer
 ) -> None:
     """Warn if `are_many` of some tokens are unknown.
 
@@ -66,13 +69,16 @@ def warn_of_unknown(
     """
     if not are_many(unknown, tokens):
         return
-    found = texts()
-    sample = [x[:SAMPLED_CHARACTERS] for x in found[:: -(-len(found) // SAMPLED)]]
+    all_texts = texts()
+    total = len(all_texts)
+    every = math.ceil(total / SAMPLED)
+    sample = [text[:SAMPLED_CHARACTERS] for text in all_texts[::every]]
     counts = unknown_texts(sample, tokenizer)
+    of_texts = f"{total:,} texts" if total > 1 else "1 text"
     warning = UnknownTokensWarning(
-        f"{unknown / tokens:.1%} of the tokens of {len(found):,} "
-        f"text{'s' * (len(found) > 1)} are {tokenizer.unk_token}, most often for "
-        f"{', '.join(commonest(counts))}. {advice(counts, tokenizer)}"
+        f"{unknown / tokens:.1%} of the tokens of {of_texts} are "
+        f"{tokenizer.unk_token}, most often for {', '.join(commonest(counts))}. "
+        f"{advice(counts, tokenizer)}"
     )
     warn(warning, stacklevel=4)
 
@@ -106,14 +112,17 @@ def are_many(unknown: int, tokens: int) -> bool:
     return unknown > MOST_UNKNOWN * tokens and (unknown > 1 or tokens < 3)
 
 
-def unknown_texts(texts: Sequence[str], tokenizer: Any) -> collections.Counter[str]:
+def unknown_texts(
+    texts: Sequence[str], tokenizer: Tokenizer
+) -> collections.Counter[str]:
     """Return the characters or words that are unknown, and how often they occur."""
-    return collections.Counter(
-        text[start:end]
-        for text, row in zip(texts, tokenizer.rows_with_offsets(texts), strict=True)
-        for number, start, end in zip(*row, strict=True)
-        if number == tokenizer.unk_token_id
-    )
+    counts: collections.Counter[str] = collections.Counter()
+    rows = tokenizer.rows_with_offsets(texts)
+    for text, (ids, starts, ends) in zip(texts, rows, strict=True):
+        for number, start, end in zip(ids, starts, ends, strict=True):
+            if number == tokenizer.unk_token_id:
+                counts[text[start:end]] += 1
+    return counts
 
 
 def commonest(counts: collections.Counter[str]) -> dict[str, int]:
@@ -121,9 +130,9 @@ def commonest(counts: collections.Counter[str]) -> dict[str, int]:
     return {text[:10]: count for text, count in counts.most_common(NAMED)}
 
 
-def advice(counts: collections.Counter[str], tokenizer: Any) -> str:
+def advice(counts: collections.Counter[str], tokenizer: Tokenizer) -> str:
     """Return what to do about unknown characters or words."""
-    chinese = sum(x for text, x in counts.items() if _IDEOGRAPH.search(text))
+    chinese = sum(count for text, count in counts.items() if _IDEOGRAPH.search(text))
     if 2 * chinese <= counts.total():
         return "Use a checkpoint whose vocabulary covers the texts."
     if unknown_texts(["的"], tokenizer):

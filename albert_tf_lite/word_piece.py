@@ -4,6 +4,9 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from albert_tf_lite.tokens import Tokens
 
 # In google-research/bert, google-research/albert and albert_zh; 100 in transformers.
 MAX_INPUT_CHARS_PER_WORD = 200
@@ -21,10 +24,25 @@ IDEOGRAPHS = (
 )
 
 
+class _Piece(NamedTuple):
+    """A piece of a word, with its characters in the text or in the word."""
+
+    id: int
+    start: int
+    end: int
+
+
 class WordPieceTokenizer:
     """Tokenizer with the ids of `albert_tf.tokenizers.WordPieceTokenizer`.
 
-    The arguments are those of that class.
+    Args:
+        tokens: list of strings, the vocabulary.
+        lowercase: bool. Lower-case the text.
+        strip_accents: optional bool. Strip accents; by default if `lowercase`.
+        tokenize_chinese_chars: bool. Make each Chinese character a word.
+        max_input_chars_per_word: int. Longer words are unknown.
+        added_tokens: optional dict of tokens that are found anywhere in a text, and
+            whether in any case.
 
     Reference:
         google-research/bert `tokenization.py`, `BasicTokenizer` and
@@ -44,9 +62,10 @@ class WordPieceTokenizer:
         self.ids = {token: number for number, token in enumerate(tokens)}
         self._size = len(tokens)
         self.unk_token = "[UNK]"
-        self.pad_token_id, self.unk_token_id, self.cls_token_id, self.sep_token_id = (
-            self.ids[token] for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
-        )
+        self.pad_token_id = self.ids["[PAD]"]
+        self.unk_token_id = self.ids["[UNK]"]
+        self.cls_token_id = self.ids["[CLS]"]
+        self.sep_token_id = self.ids["[SEP]"]
         self.lowercase = lowercase
         self.max_input_chars_per_word = max_input_chars_per_word
         self._added_tokens = added_tokens or {}
@@ -65,7 +84,7 @@ class WordPieceTokenizer:
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
         if self._added_tokens:
-            return self.tokenize_with_offsets(text)[0]
+            return self.tokenize_with_offsets(text).ids
         words = text.translate(self._cleaning).split()
         return [number for word in words for number, _ in self._pieces(word)]
 
@@ -73,100 +92,105 @@ class WordPieceTokenizer:
         """Return the number of tokens."""
         return self._size
 
-    def rows_with_offsets(self, texts: Sequence[str]) -> Iterator[tuple]:
+    def rows_with_offsets(self, texts: Sequence[str]) -> Iterator[Tokens]:
         """Yield what `tokenize_with_offsets` returns for each text."""
         return map(self.tokenize_with_offsets, texts)
 
-    def tokenize_with_offsets(
-        self, text: str
-    ) -> tuple[list[int], list[int], list[int]]:
+    def tokenize_with_offsets(self, text: str) -> Tokens:
         """Return the ids of a text and their starts and ends, in characters.
 
         Stripped accents belong to the character before them.
         """
         if not self._added_tokens:
             return self._ordinary_tokens(text)
-        columns: tuple = [], [], []
-        start = 0
         for token, any_case in self._added_tokens.items():
             if any_case and self.lowercase:
                 text = re.sub(
                     f"(?i){re.escape(token)}", token.replace("\\", r"\\"), text
                 )
-        for part, number in self._between(text, *self._added_tokens):
-            found = [number], [0], [len(part)]
+        tokens, begin = Tokens([], [], []), 0
+        for run, number in self._between(text, list(self._added_tokens)):
             if number is None:
-                found = self._ordinary_tokens(part)
-            for column, values, before in zip(
-                columns, found, (0, start, start), strict=True
-            ):
-                column.extend(before + x for x in values)
-            start += len(part)
-        return columns
+                inside = self._ordinary_tokens(run)
+            else:
+                inside = Tokens([number], [0], [len(run)])
+            tokens.ids.extend(inside.ids)
+            tokens.starts.extend(begin + start for start in inside.starts)
+            tokens.ends.extend(begin + end for end in inside.ends)
+            begin += len(run)
+        return tokens
 
-    def _between(self, text, *tokens):
-        """Yield the parts of a text, with the id of a part that is one of `tokens`."""
+    def _between(
+        self, text: str, tokens: list[str]
+    ) -> Iterator[tuple[str, int | None]]:
+        """Yield the runs of a text, with the id of a run that is one of `tokens`."""
         if not tokens:
             yield text, None
             return
-        token, *others = tokens
-        for i, part in enumerate(text.split(token)):
+        token, others = tokens[0], tokens[1:]
+        for i, run in enumerate(text.split(token)):
             if i:
                 yield token, self.ids[token]
-            yield from self._between(part, *others)
+            yield from self._between(run, others)
 
-    def _ordinary_tokens(self, text):
-        found = [(word[0], word.start()) for word in self._word.finditer(text)]
+    def _ordinary_tokens(self, text: str) -> Tokens:
+        """Return the tokens of a text without added tokens."""
+        words = list(self._word.finditer(text))
         cleaned = text.translate(self._cleaning)
-        if [word for word, _ in found] != cleaned.split():
+        if [word[0] for word in words] != cleaned.split():
             return self._cleaned_tokens(text, cleaned)
-        ids, starts, ends = [], [], []
-        for word, begin in found:
-            is_short = len(word) <= CACHED
-            pieces = (self._place_cached if is_short else self._place_pieces)(word)
+        tokens = Tokens([], [], [])
+        for word in words:
+            is_short = len(word[0]) <= CACHED
+            place = self._place_cached if is_short else self._place_pieces
+            pieces = place(word[0])
             if pieces is None:
                 return self._cleaned_tokens(text, cleaned)
+            begin = word.start()
             for number, start, end in pieces:
-                ids.append(number)
-                starts.append(begin + start)
-                ends.append(begin + end)
-        return ids, starts, ends
+                tokens.ids.append(number)
+                tokens.starts.append(begin + start)
+                tokens.ends.append(begin + end)
+        return tokens
 
-    def _place_pieces(self, word):
-        """Return id, start and end of each piece of a word that cleaning keeps.
+    def _place_pieces(self, word: str) -> list[_Piece] | None:
+        """Return the pieces of a word that cleaning keeps, placed in the word.
 
         `None` if it begins with an accent, which may belong to the word before.
         """
-        return (
-            self._placed(word, range(len(word)), word)
-            if self._normalize(word[0])
-            else None
-        )
+        if not self._normalize(word[0]):
+            return None
+        return self._placed(word, range(len(word)), word)
 
-    def _cleaned_tokens(self, text, cleaned):
+    def _cleaned_tokens(self, text: str, cleaned: str) -> Tokens:
         """Return the tokens of a text of which cleaning changes words."""
-        position = [i for i, c in enumerate(text) for _ in c.translate(self._cleaning)]
-        found = []
+        # The character of the text that each character of the cleaned one comes from.
+        origin = [i for i, c in enumerate(text) for _ in c.translate(self._cleaning)]
+        tokens = Tokens([], [], [])
         for word in re.finditer(r"\S+", cleaned):
-            found += self._placed(word[0], position[word.start() : word.end()], text)
-        return tuple(map(list, zip(*found, strict=True))) or ([], [], [])
+            letters = origin[word.start() : word.end()]
+            for piece in self._placed(word[0], letters, text):
+                tokens.ids.append(piece.id)
+                tokens.starts.append(piece.start)
+                tokens.ends.append(piece.end)
+        return tokens
 
-    def _placed(self, word, letters, text):
-        """Return id, start and end of each piece of a word.
+    def _placed(self, word: str, letters: Sequence[int], text: str) -> list[_Piece]:
+        """Return the pieces of a word, placed in the text.
 
         `letters` are the positions in the text of the characters of the word.
         """
         # The character that each byte of the word comes from. Bytes, because combining
         # marks of several sizes may change places.
         origin = [i for i in letters for _ in self._normalize(text[i]).encode()]
-        found, end = [], 0
+        pieces, end = [], 0
         for number, length in self._pieces(word):
             begin, end = end, end + length
             limit = origin[end - 1] + 1
             while limit < len(text) and not self._normalize(text[limit]):
                 limit += 1
-            found.append((number, origin[begin], limit))
-        return found
+            pieces.append(_Piece(number, origin[begin], limit))
+        return pieces
 
     def _normalize(self, word):
         if self.lowercase:

@@ -30,7 +30,7 @@ import albert_tf
 import albert_tf_lite
 from albert_tf_cli.common import open_network
 from albert_tf_lite.errors import import_extra
-from albert_tf_lite.packing import batches_of, pad
+from albert_tf_lite.packing import PackedRow, batches_of, pad
 from albert_tf_lite.unknown import warn
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
@@ -95,7 +95,8 @@ def test_batches_hold_each_row_once_and_little_padding(lengths, batch_size):
     batches = batches_of(lengths, batch_size)
     assert sorted(i for batch in batches for i in batch) == [*range(len(lengths))]
     for batch in batches:
-        rows = [([0] * lengths[i], [0] * lengths[i], False) for i in batch]
+        ids = [[0] * lengths[i] for i in batch]
+        rows = [PackedRow(x, x, is_truncated=False) for x in ids]
         padded = pad(rows, 0, 128)["token_ids"].shape
         assert len(batch) <= batch_size
         # Rows are padded to multiples of 8 even when they are alone.

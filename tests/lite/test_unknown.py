@@ -11,8 +11,8 @@ from task_cases import CASES
 from tiers import few
 
 import albert_tf
-from albert_tf.models import predict_windows
 from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.tools import predict_windows
 from albert_tf_lite.unknown import (
     TruncatedTextsWarning,
     UnknownTokensWarning,

@@ -22,11 +22,22 @@ _PRECISIONS = ("float32", "int8")
 # TensorFlow, whose index has the checksums of the weights, and of a directory of
 # Hugging Face.
 _PRESET = (
-    *("config.json", "task.json", "preprocessor.json", "tokenizer.json"),
-    *("*.weights.h5", "assets/tokenizer/*"),
-    *("albert_config*.json", "bert_config*.json", "*.index"),
-    *("vocab*.txt", "*.model", "tokenizer_config.json", "added_tokens.json"),
-    *("*.safetensors", "pytorch_model*.bin", "*.keras"),
+    "config.json",
+    "task.json",
+    "preprocessor.json",
+    "tokenizer.json",
+    "*.weights.h5",
+    "assets/tokenizer/*",
+    "albert_config*.json",
+    "bert_config*.json",
+    "*.index",
+    "vocab*.txt",
+    "*.model",
+    "tokenizer_config.json",
+    "added_tokens.json",
+    "*.safetensors",
+    "pytorch_model*.bin",
+    "*.keras",
 )
 
 
@@ -54,7 +65,8 @@ def open_exported(
                 "`precision` chooses a file in the directory of a model. Received the "
                 f"file {path}. Leave it out."
             )
-        return (LiteRTModel if path.suffix == ".tflite" else OnnxModel)(path, threads)
+        is_litert = path.suffix == ".tflite"
+        return LiteRTModel(path, threads) if is_litert else OnnxModel(path, threads)
     int8 = int8_file(path / file)
     if precision is None and int8.is_file():
         model = OnnxModel(int8, threads)
@@ -62,10 +74,11 @@ def open_exported(
             return model
     network = int8 if precision == "int8" else path / file
     if not network.is_file():
+        condition = " if it is as good as float32" if network == int8 else ""
         raise AlbertError(
             f"{path} has no {network.name}, which `albert-tf finetune` writes"
-            f"{' if it is as good as float32' * (network == int8)}. Export the model "
-            "with albert_tf.export.onnx, or use albert_tf.pipeline."
+            f"{condition}. Export the model with albert_tf.export.onnx, or use "
+            "albert_tf.pipeline."
         )
     model = OnnxModel(network, threads)
     if not _is_of(model, path):
@@ -83,18 +96,19 @@ def int8_file(network: str | os.PathLike) -> pathlib.Path:
 
 def is_safe(settings: dict[str, Any]) -> bool:
     """Return whether an int8 file answers often enough as float32, on enough texts."""
-    found = settings.get("agreement", {"answers": 0.0, "examples": 0})
-    is_enough = found["examples"] >= LEAST_EXAMPLES
-    return is_enough and found["answers"] >= LEAST_AGREEMENT
+    agreement = settings.get("agreement", {"answers": 0.0, "examples": 0})
+    is_enough = agreement["examples"] >= LEAST_EXAMPLES
+    return is_enough and agreement["answers"] >= LEAST_AGREEMENT
 
 
-def _is_of(model, directory):
+def _is_of(model: ExportedModel, directory: pathlib.Path) -> bool:
+    """Return whether an exported file was written from the model in a directory."""
     return model.settings.get("preset") == preset_digest(directory)
 
 
 def preset_files(directory: pathlib.Path) -> list[pathlib.Path]:
     """Return the files of a model that determine its answers."""
-    return sorted({file for x in _PRESET for file in directory.glob(x)})
+    return sorted({file for pattern in _PRESET for file in directory.glob(pattern)})
 
 
 def preset_digest(directory: str | os.PathLike) -> str:
