@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,20 @@ from albert_tf.models.task_of_checkpoint import build_model
 from albert_tf_lite.errors import AlbertError
 
 
+class Moved(NamedTuple):
+    """A weight: the names of its tensors that were read and written, and its shape."""
+
+    read: tuple[str, ...]
+    written: tuple[str, ...]
+    shape: tuple[int, ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class Conversion:
     """The result of `convert_checkpoint`."""
 
     layout: str  # The layout that was read.
-    # For each weight the names read, the names written, and its shape.
-    moved: list[tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]]
+    moved: list[Moved]
     # Optimizer slots, the step counter, heads and settings without a place.
     left_out: list[str]
 
@@ -38,9 +45,11 @@ def convert_checkpoint(
     """Convert a checkpoint: load its model, and save it in another layout.
 
     Args:
-        source: see `load_checkpoint`.
+        source: a checkpoint of any form: a directory, an archive, a prefix or any file
+            of it, the name of a release, `"hf://user/name"`, or a Keras model.
         destination: string, the directory to write.
-        layout: string, see `save_checkpoint`.
+        layout: string: `"google"`, `"albert_zh"`, `"huggingface"`, `"kerashub"` or
+            `"keras"`, see `save_checkpoint`.
         config: optional path or dict, the config of the source. By default the one
             beside it.
         vocabulary: optional path of the vocabulary. By default the one beside the
@@ -51,7 +60,8 @@ def convert_checkpoint(
 
     Raises:
         FileNotFoundError: if a file of the source is missing.
-        CheckpointError: as `load_checkpoint`, or if the layout cannot hold the model.
+        CheckpointError: if the source is damaged, of an unknown layout or of other
+            sizes than its config, or if the layout cannot hold the model.
         AlbertError: if the layout is unknown, or the directory holds the source.
         FileExistsError: if the directory holds files of another layout. A checkpoint of
             the same layout is replaced.
@@ -73,11 +83,11 @@ def convert_checkpoint(
     saving.write()
     written = {id(weight): tensors.names for weight, tensors in saving.plan}
     moved = [
-        (tensors.names, written[id(weight)], tuple(weight.shape))
+        Moved(tensors.names, written[id(weight)], tuple(weight.shape))
         for weight, tensors in plan_weights(opened.layout, model, saving.parts)
     ]
     # Heads without a place are in `saving.left_out`.
-    known = {name for names, _, _ in moved for name in names}
+    known = {name for row in moved for name in row.read}
     known.update(opened.layout.names(opened.heads))
     left_out = sorted(set(opened.shapes) - known) + saving.left_out
     for name in saving.heads:
@@ -85,18 +95,24 @@ def convert_checkpoint(
     return Conversion(opened.layout.name, moved, left_out)
 
 
-def _moved_head(saving: Saving, name: str) -> list[Any]:
+def _moved_head(saving: Saving, name: str) -> list[Moved]:
     """Return the rows of `Conversion.moved` of a named head."""
     source = saving.heads[name]
-    before, after = (head_prefix(x, name) for x in (source.layout, saving.layout))
-    return [
-        (
-            tuple(before + x for x in old.names),
-            tuple(after + x for x in new.names),
-            tuple(source.shapes[old.names[0]][:: -1 if old.transpose else 1]),
+    before = head_prefix(source.layout, name)
+    after = head_prefix(saving.layout, name)
+    moved = []
+    for row in saving.head_plan(name):
+        shape = source.shapes[row.read.names[0]]
+        if row.read.transpose:
+            shape = shape[::-1]
+        moved.append(
+            Moved(
+                read=tuple(before + tensor for tensor in row.read.names),
+                written=tuple(after + tensor for tensor in row.written.names),
+                shape=tuple(shape),
+            )
         )
-        for old, new in saving.head_plan(name)
-    ]
+    return moved
 
 
 def verify_conversion(
@@ -107,8 +123,10 @@ def verify_conversion(
     KerasHub's presets are run by KerasHub's own code.
 
     Args:
-        source, config: see `convert_checkpoint`.
+        source: the checkpoint that was converted.
         destination: string, the converted checkpoint.
+        config: optional path or dict, the config of the source. By default the one
+            beside it.
 
     Returns:
         The largest absolute difference of each output that both have, a dict. Those
@@ -134,12 +152,14 @@ def _outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
     """Return the outputs of the backbone and of all heads."""
     outputs = _model_outputs(checkpoint)
     for name, view in checkpoint.views().items():
-        found = _model_outputs(view)
-        outputs |= {f"{name}/{x}": y for x, y in found.items() if "logits" in x}
+        for output, value in _model_outputs(view).items():
+            if "logits" in output:
+                outputs[f"{name}/{output}"] = value
     return outputs
 
 
 def _model_outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
+    """Return the outputs of the backbone and of the heads without a name."""
     random, arguments = np.random.default_rng(0), checkpoint.arguments
     shape = (3, min(17, arguments["max_sequence_length"]))
     lengths = random.integers(1, shape[1] + 1, (shape[0], 1))

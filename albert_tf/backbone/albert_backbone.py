@@ -1,14 +1,22 @@
 import json
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import keras_hub
 
-from albert_tf.backbone import lora
 from albert_tf.backbone.encoder_blocks import encoder_blocks, group_of_layer
+from albert_tf.backbone.lora import (
+    adaptation_of,
+    check_layer_names,
+    read_adaptation,
+    train_low_rank_weights,
+    write_adaptation,
+)
 from albert_tf.backbone.presets import Presets
+from albert_tf.files import check_space
 from albert_tf.layers import (
     AttentionBlock,
     FactorizedEmbedding,
@@ -203,26 +211,27 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
 
     def _encode(self, inputs, attention_scores=False):
         """Return the outputs, and a dict of those of every layer."""
-        x = self.embedding(inputs["token_ids"], inputs["segment_ids"])
         mask = inputs["padding_mask"]
-        hidden_states, scores = [x], []
+        states = [self.embedding(inputs["token_ids"], inputs["segment_ids"])]
+        scores = []
         for block in self.encoder_blocks:
             if attention_scores:
                 # By halves, because Keras expects all calls of one layer in a graph
                 # to have the same number of outputs.
-                x, layer_scores = block.attention(
-                    x, padding_mask=mask, return_attention_scores=True
+                attended, layer_scores = block.attention(
+                    states[-1], padding_mask=mask, return_attention_scores=True
                 )
-                x = block.feed_forward(x)
+                states.append(block.feed_forward(attended))
                 scores.append(layer_scores)
             else:
-                x = block(x, padding_mask=mask)
-            hidden_states.append(x)
-        outputs = {"sequence_output": x}
+                states.append(block(states[-1], padding_mask=mask))
+        outputs = {"sequence_output": states[-1]}
         if self.pooled_dense is not None:
-            outputs["pooled_output"] = self.pooled_dense(x[:, 0, :])
-        scores = {"attention_scores": scores} if attention_scores else {}
-        return outputs, {"hidden_states": hidden_states, **scores}
+            outputs["pooled_output"] = self.pooled_dense(states[-1][:, 0, :])
+        intermediates = {"hidden_states": states}
+        if attention_scores:
+            intermediates["attention_scores"] = scores
+        return outputs, intermediates
 
     def with_intermediates(self, attention_scores: bool = False) -> keras.Model:
         """Return a functional model that shares the weights and returns all layers.
@@ -248,7 +257,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         time of a model with four layers.
 
         Args:
-            inputs: dict of int32 tensors [batch, time], as for the model.
+            inputs: dict of int32 tensors [batch, time]: `token_ids`, `segment_ids` and
+                `padding_mask`.
 
         Returns:
             A float tensor [batch, hidden_dim].
@@ -303,12 +313,60 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         """
         freeze(self.embedding)
 
-    enable_lora = lora.enable_lora
-    save_lora_weights = lora.save_lora_weights
-    load_lora_weights = lora.load_lora_weights
+    # === Low-rank adaptation ===
 
     def default_lora_layer_names(self) -> list[str]:
         return ["query_key_value"]
+
+    def enable_lora(
+        self, rank: int, target_layer_names: Sequence[str] | None = None
+    ) -> None:
+        """Freeze all weights and add low-rank ones to some dense layers.
+
+        A shared block is adapted once for all layers that run it. Compile a model with
+        an optimizer of your own again afterwards. `backbone.trainable = False` freezes
+        the low-rank weights, too; `True` after that trains all weights, as in Keras.
+
+        Args:
+            rank: int. Rank of the factorization.
+            target_layer_names: optional strings, the names of the dense layers to
+                adapt. By default `["query_key_value"]`, the inputs of attention.
+
+        Raises:
+            AlbertError: if there is no dense layer of a name.
+
+        Reference:
+            [LoRA](https://arxiv.org/abs/2106.09685)
+        """
+        names = target_layer_names or self.default_lora_layer_names()
+        check_layer_names(self, names)
+        super().enable_lora(rank, names)
+        train_low_rank_weights(self)
+
+    def save_lora_weights(self, filepath: str | os.PathLike) -> None:
+        """Save the low-rank weights, their rank and the names of their layers."""
+        check_space(filepath, self.trainable_variables)
+        super().save_lora_weights(filepath)
+        write_adaptation(filepath, adaptation_of(self))
+
+    def load_lora_weights(self, filepath: str | os.PathLike) -> None:
+        """Load a file of `save_lora_weights`, and enable LoRA as in it if needed.
+
+        Raises:
+            AlbertError: if the backbone has LoRA of another rank or in other layers.
+        """
+        saved, enabled = read_adaptation(filepath), adaptation_of(self)
+        if not enabled.layer_names:
+            self.enable_lora(saved.rank, saved.layer_names)
+        elif saved != enabled:
+            raise AlbertError(
+                f"{filepath} has rank {saved.rank} and the layers {saved.layer_names}, "
+                f"this backbone {enabled.rank} and {enabled.layer_names}. Load it into "
+                "a backbone without LoRA."
+            )
+        super().load_lora_weights(filepath)
+
+    # === Distinct blocks ===
 
     @property
     def attention_blocks(self) -> dict[tuple[int, int], AttentionBlock]:
@@ -358,9 +416,12 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
             config["dtype"] = keras.dtype_policies.serialize(self.dtype_policy)
             modes = {layer.path: layer.quantization_mode for layer in quantized}
             config["quantized_layers"] = modes
-        rank, names = lora.adapted_layers(self)
-        if names:
-            config["lora"] = {"rank": rank, "target_layer_names": names}
+        adapted = adaptation_of(self)
+        if adapted.layer_names:
+            config["lora"] = {
+                "rank": adapted.rank,
+                "target_layer_names": adapted.layer_names,
+            }
         return config
 
     @classmethod
@@ -377,27 +438,6 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
             if not config.get("trainable", True):
                 freeze(backbone)
         return backbone
-
-
-def _english(num_layers: int, hidden_dim: int, num_heads: int) -> dict[str, Any]:
-    return {
-        "vocabulary_size": 30000,
-        "num_layers": num_layers,
-        "num_heads": num_heads,
-        "embedding_dim": 128,
-        "hidden_dim": hidden_dim,
-        "intermediate_dim": 4 * hidden_dim,
-        "embedding_projection": "after_layer_norm",
-    }
-
-
-# The English releases, as arguments of `AlbertBackbone`: table 2 of the paper.
-SIZES = {
-    "albert_base_en": _english(12, 768, 12),
-    "albert_large_en": _english(24, 1024, 16),
-    "albert_xlarge_en": _english(24, 2048, 16),
-    "albert_xxlarge_en": _english(12, 4096, 64),
-}
 
 
 def _stored_class(config: pathlib.Path) -> Any:

@@ -33,7 +33,8 @@ def encoder_blocks(
             f"`num_layers` must be at most {MOST_BLOCKS}, times "
             f"{num_inner_repetitions=}. Received: {num_layers}"
         )
-    if not all(1 <= x <= num_layers for x in (num_attention_groups, num_ffn_groups)):
+    groups = (num_attention_groups, num_ffn_groups)
+    if min(groups) < 1 or max(groups) > num_layers:
         raise AlbertError(
             "`num_attention_groups` and `num_ffn_groups` must be between 1 (shared by "
             "all layers) and `num_layers` (nothing shared). Received: "

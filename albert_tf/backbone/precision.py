@@ -28,9 +28,11 @@ def as_dtype(precision: str) -> str:
     return policies[precision]
 
 
-def _has_bfloat16():
+def _has_bfloat16() -> bool:
+    """Return whether the GPU or the processor computes in bfloat16."""
     if has_gpu():
         return True
-    return _CPU_INFO.exists() and not set(BFLOAT16_FLAGS).isdisjoint(
-        _CPU_INFO.read_text("utf-8").split()
-    )
+    if not _CPU_INFO.exists():
+        return False
+    flags = _CPU_INFO.read_text("utf-8").split()
+    return not set(BFLOAT16_FLAGS).isdisjoint(flags)

@@ -2,15 +2,18 @@
 
 import functools
 import hashlib
+import json
 import os
 import pathlib
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import h5py
 import keras
 
 from albert_tf.backbone.traced_weights import TracedWeights
-from albert_tf.files import check_space
+from albert_tf.files import check_space, write_text
 from albert_tf.layers.common import check_arguments
 from albert_tf.model_card import write_model_card
 from albert_tf_lite.errors import AlbertError
@@ -21,7 +24,7 @@ from albert_tf_lite.errors import AlbertError
 _CONSTRUCTION = threading.RLock()
 
 
-def _locked(method):
+def _locked(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that one thread at a time runs."""
 
     @functools.wraps(method)
@@ -32,7 +35,7 @@ def _locked(method):
     return wrapper
 
 
-def _is_graph(value):
+def _is_graph(value: object) -> bool:
     """Return whether a value is the inputs of a graph, as `clone_model` passes them."""
     leaves = keras.tree.flatten(value) if isinstance(value, dict) else []
     return any(isinstance(leaf, keras.KerasTensor) for leaf in leaves)
@@ -94,17 +97,28 @@ class Presets:
     def save_to_preset(self, preset_dir, **kwargs):
         """Write a preset, as in KerasHub, with a model card (README.md)."""
         check_space(preset_dir, self.variables)
-        backbone = getattr(self, "backbone", self)
-        policy = backbone.dtype_policy
+        super().save_to_preset(preset_dir, **kwargs)
+        folder = pathlib.Path(preset_dir)
+        policy = getattr(self, "backbone", self).dtype_policy
         if policy.name.startswith("mixed_"):
-            # KerasHub's `from_preset` reads the name of a policy as that of a type.
-            backbone.dtype_policy = keras.DTypePolicy(policy.variable_dtype)
-        try:
-            super().save_to_preset(preset_dir, **kwargs)
-        finally:
-            backbone.dtype_policy = policy
-        _bind_head(pathlib.Path(preset_dir))
-        write_model_card(preset_dir, self)
+            _write_type_of_weights(folder, policy.variable_dtype)
+        _bind_head(folder)
+        write_model_card(folder, self)
+
+
+def _write_type_of_weights(preset: pathlib.Path, dtype: str) -> None:
+    """Replace the mixed policy in the configs of a preset by the type of the weights.
+
+    KerasHub's `from_preset` reads the name of a policy as that of a type.
+    """
+    stored = keras.dtype_policies.serialize(keras.DTypePolicy(dtype))
+    config = json.loads((preset / "config.json").read_text("utf-8"))
+    config["config"]["dtype"] = stored
+    write_text(preset / "config.json", json.dumps(config, indent=4))
+    if (preset / "task.json").exists():
+        task = json.loads((preset / "task.json").read_text("utf-8"))
+        task["config"]["backbone"]["config"]["dtype"] = stored
+        write_text(preset / "task.json", json.dumps(task, indent=4))
 
 
 # === The files of weights of a task ===
@@ -132,14 +146,15 @@ def check_head(preset: str | os.PathLike) -> None:
         )
 
 
-def _bind_head(preset):
+def _bind_head(preset: pathlib.Path) -> None:
     """Write the checksum of the backbone into the file of the head, if there is one."""
     if (preset / _HEAD).is_file():
         with h5py.File(preset / _HEAD, "r+") as file:
             file.attrs[_BACKBONE] = _backbone_digest(preset)
 
 
-def _backbone_digest(preset):
+def _backbone_digest(preset: pathlib.Path) -> str:
+    """Return the SHA-256 of the weights of the backbone in a preset."""
     digest = hashlib.sha256()
     # Large backbones are in several files.
     for file in sorted(preset.glob("model*.weights.h5")):

@@ -1,6 +1,8 @@
 """The weights with which functions of a model were traced."""
 
-from typing import Any
+from collections.abc import Sequence
+
+import keras
 
 
 class TracedWeights:
@@ -14,19 +16,21 @@ class TracedWeights:
 
     def __init__(self) -> None:
         # The variables themselves, because the id of a deleted one is used again.
-        self._weights: dict[Any, list[Any]] = {}
+        self._weights: dict[str, Sequence[keras.Variable]] = {}
 
-    def update(self, function: Any, weights: list[Any]) -> bool:
-        """Keep the weights of a function; return whether it was traced with others."""
+    def update(self, function: str, weights: Sequence[keras.Variable]) -> bool:
+        """Keep the weights of a function, and return whether it was traced with others.
+
+        Args:
+            function: string, the name of the function.
+            weights: list of its variables.
+        """
         before = self._weights.get(function)
         if before is None:
             self._weights[function] = weights
             return False
-        if len(before) == len(weights) and all(map(_is, before, weights)):
+        # By identity: `==` of variables compares their values.
+        if list(map(id, before)) == list(map(id, weights)):
             return False
         self._weights[function] = weights
         return True
-
-
-def _is(first, second):
-    return first is second

@@ -41,6 +41,7 @@ from albert_tf_lite.errors import AlbertError, listed
 # Errors by values of other types in a config.
 _WRONG_VALUES = (TypeError, ValueError, LookupError, AttributeError)
 Config: TypeAlias = str | os.PathLike | dict[str, Any]
+Vocabulary: TypeAlias = TextTokenizer | str | os.PathLike | bytes | list[str]
 
 
 class Checkpoint:
@@ -54,7 +55,10 @@ class Checkpoint:
     """
 
     def __init__(
-        self, files: Files, config: Config | None = None, name: Any = None
+        self,
+        files: Files,
+        config: Config | None = None,
+        name: str | os.PathLike | None = None,
     ) -> None:
         self.files = files
         self.name = str(files.path if name is None else name)
@@ -90,12 +94,12 @@ class Checkpoint:
         view._select(name)
         if not view.heads:
             prefix = head_prefix(self.layout, name)
-            found = sorted(x for x in self._all_names if x.startswith(prefix))
+            tensors = sorted(x for x in self._all_names if x.startswith(prefix))
             others = [x for x in self._head_configs if x != name]
             raise CheckpointError(
                 f"The head {name} of {self.name} is incomplete: {self.config_source} "
                 f"describes {view.config.get('architectures', 'a classifier')}, and "
-                f"the file has {listed(found)}. Other heads: "
+                f"the file has {listed(tensors)}. Other heads: "
                 f"{', '.join(others) or 'none'}."
             )
         return view
@@ -159,11 +163,11 @@ class Checkpoint:
         """Correct fields of a released config that no tensor could contradict."""
         # albert_tiny_zh_google was released with a config of one layer; it has four.
         for name, value in release.arguments.items():
-            found = self.arguments[name]
-            if found != value and "dropout" not in name:
+            stored = self.arguments[name]
+            if stored != value and "dropout" not in name:
                 self.arguments[name] = value
                 warnings.warn(
-                    f"{self.config_source} has {name}={found}, but {release.name} has "
+                    f"{self.config_source} has {name}={stored}, but {release.name} has "
                     f"{value}, which is used. Pass `config=` to change it.",
                     stacklevel=6,
                 )
@@ -171,40 +175,43 @@ class Checkpoint:
     # === Tokenizer ===
 
     def tokenizer(
-        self, lowercase: bool | None = None, vocabulary: Any = None
+        self, lowercase: bool | None = None, vocabulary: Vocabulary | None = None
     ) -> TextTokenizer | None:
         """Return the tokenizer of the vocabulary, or `None` without one.
 
         Args:
             lowercase: optional bool. By default the setting of the checkpoint, or
                 `True` as in all releases.
-            vocabulary: optional tokenizer, or argument of `load_tokenizer`. By default
-                the vocabulary beside the checkpoint.
+            vocabulary: optional tokenizer, path of a vocabulary, or list of tokens. By
+                default the vocabulary beside the checkpoint.
         """
-        files, size = self.files, self.arguments["vocabulary_size"]
-        tokenizer, name = vocabulary, vocabulary
-        if not isinstance(vocabulary, TextTokenizer):
-            own = files.tokenizer()
-            settings = files.tokenizer_settings(self.config, self.config_source)
-            if own is not None:
-                settings = own.get_settings()
-            if lowercase is not None:
-                settings |= {"lowercase": lowercase}
-            name = self.vocabulary if vocabulary is None else vocabulary
-            if name is None:
-                return None
-            if own is not None and vocabulary is None:
-                tokenizer = own.with_settings(**settings)
-            else:
-                check_bytes(name, size)
-                tokenizer = files.load_tokenizer(name, **settings)
-            if not isinstance(name, (str, os.PathLike)):
-                name = "the given vocabulary"
+        size = self.arguments["vocabulary_size"]
+        if isinstance(vocabulary, TextTokenizer):
+            check_vocabulary(vocabulary, size, "the given tokenizer")
+            return vocabulary
+        stored = self.files.tokenizer()
+        if stored is None:
+            settings = self.files.tokenizer_settings(self.config, self.config_source)
+        else:
+            settings = stored.get_settings()
+        if lowercase is not None:
+            settings |= {"lowercase": lowercase}
+        source = self.vocabulary if vocabulary is None else vocabulary
+        if source is None:
+            return None
+        if stored is not None and vocabulary is None:
+            tokenizer = stored.with_settings(**settings)
+        else:
+            check_bytes(source, size)
+            tokenizer = self.files.load_tokenizer(source, **settings)
+        name = "the given vocabulary"
+        if isinstance(source, (str, os.PathLike)):
+            name = os.fspath(source)
         check_vocabulary(tokenizer, size, name)
         return tokenizer
 
     @property
-    def vocabulary(self) -> Any:
+    def vocabulary(self) -> str | os.PathLike | None:
         """The path of the vocabulary, or of the Keras model that has it, or `None`."""
         if self.files.tokenizer() is not None:
             return self.path
@@ -219,8 +226,10 @@ class Checkpoint:
     @property
     def parts(self) -> list[str]:
         """The parts of a model that this checkpoint holds, heads last."""
-        pooler = ["pooler"] * (not self._lacks("pooler"))
-        return [*ENCODER_PARTS, *pooler, *self.heads]
+        parts = list(ENCODER_PARTS)
+        if not self._lacks("pooler"):
+            parts.append("pooler")
+        return parts + self.heads
 
     @property
     def incomplete_heads(self) -> dict[str, list[str]]:
@@ -258,7 +267,9 @@ class Checkpoint:
 
     # === Loading ===
 
-    def build_backbone(self, dtype: Any = None, **kwargs: Any) -> AlbertBackbone:
+    def build_backbone(
+        self, dtype: str | keras.DTypePolicy | None = None, **kwargs: Any
+    ) -> AlbertBackbone:
         """Return an `AlbertBackbone` of this checkpoint's sizes, filled with zeros."""
         stored = sum(map(math.prod, self.files.shapes.values()))
         with without_initializing(stored, self.path, self.config_source):
@@ -329,12 +340,12 @@ def _find_beside(
 ) -> pathlib.Path | None:
     """Return the only file that matches the first pattern with a match."""
     for pattern in patterns:
-        found = sorted(x for folder in files.folders for x in folder.glob(pattern))
-        if len(found) > 1:
+        paths = sorted(x for folder in files.folders for x in folder.glob(pattern))
+        if len(paths) > 1:
             raise CheckpointError(
-                f"{found[0].parent} holds several {kind} files: "
-                f"{[file.name for file in found]}. Choose one with `{kind}=`."
+                f"{paths[0].parent} holds several {kind} files: "
+                f"{[file.name for file in paths]}. Choose one with `{kind}=`."
             )
-        if found:
-            return found[0]
+        if paths:
+            return paths[0]
     return None

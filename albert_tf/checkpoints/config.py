@@ -2,12 +2,14 @@
 
 import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
 from albert_tf.checkpoints.layout import CheckpointError, Layout
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.pointers import read_bytes
+from albert_tf_lite.word_piece import MAX_INPUT_CHARS_PER_WORD
 
 
 def read_json(path: str | os.PathLike, kind: type) -> Any:
@@ -54,22 +56,29 @@ def backbone_config(
     arguments = dict(layout.fixed)
     for field, names in layout.config_fields.items():
         value, spellings = config[field], layout.spellings.get(field)
+        if problem := _problem(names[0], value, spellings):
+            raise CheckpointError(f"{source} has {field}={value!r:.80}. {problem}")
         if spellings is not None:
-            expected = f"one of {list(spellings)}"
-            is_valid = isinstance(value, str) and value in spellings
-        elif "dropout" in names[0]:
-            expected = "a number from 0 to 1"
-            is_valid = type(value) in (int, float) and 0 <= value <= 1
-        else:
-            most = MOST_BLOCKS if names[0] == "num_layers" else 2**31 - 1
-            expected = f"a positive integer of at most {most:,}"
-            is_valid = type(value) is int and 0 < value <= most
-        if not is_valid:
-            raise CheckpointError(
-                f"{source} has {field}={value!r:.80}. Expected {expected}."
-            )
-        arguments.update(dict.fromkeys(names, spellings[value] if spellings else value))
+            value = spellings[value]
+        # One field may hold two arguments.
+        for name in names:
+            arguments[name] = value
     return {**arguments, **_own_fields(config)}
+
+
+def _problem(name: str, value: Any, spellings: dict[str, Any] | None) -> str:
+    """Return what an argument should be, "" if its value in a config is valid."""
+    if spellings is not None:
+        expected = f"one of {list(spellings)}"
+        is_valid = isinstance(value, str) and value in spellings
+    elif "dropout" in name:
+        expected = "a number from 0 to 1"
+        is_valid = type(value) in (int, float) and 0 <= value <= 1
+    else:
+        most = MOST_BLOCKS if name == "num_layers" else 2**31 - 1
+        expected = f"a positive integer of at most {most:,}"
+        is_valid = type(value) is int and 0 < value <= most
+    return "" if is_valid else f"Expected {expected}."
 
 
 def check_groups(arguments: dict[str, Any], num_tensors: int, source: str) -> None:
@@ -99,47 +108,59 @@ def file_config(layout: Layout, arguments: dict[str, Any]) -> dict[str, Any]:
     return {**layout.constants, **fields, **_own_fields(arguments)}
 
 
-# The config fields of a WordPiece tokenizer, those of transformers: the argument, the
-# types of its values, and the value in the original code.
-_TOKENIZER_FIELDS: dict[str, tuple[str, tuple[type, ...], Any]] = {
-    "do_lower_case": ("lowercase", (bool,), True),
-    "strip_accents": ("strip_accents", (bool, type(None)), None),
-    "tokenize_chinese_chars": ("tokenize_chinese_chars", (bool,), True),
-    "max_input_chars_per_word": ("max_input_chars_per_word", (int,), 200),
-    "added_tokens": ("added_tokens", (dict,), {}),
+class _TokenizerField(NamedTuple):
+    """A config field of a tokenizer."""
+
+    argument: str  # The argument of the tokenizer.
+    types: tuple[type, ...]  # The types of its values.
+    original: Any  # The value in the original code.
+
+
+# With the names of transformers.
+_TOKENIZER_FIELDS = {
+    "do_lower_case": _TokenizerField("lowercase", (bool,), True),
+    "strip_accents": _TokenizerField("strip_accents", (bool, type(None)), None),
+    "tokenize_chinese_chars": _TokenizerField("tokenize_chinese_chars", (bool,), True),
+    "max_input_chars_per_word": _TokenizerField(
+        "max_input_chars_per_word", (int,), MAX_INPUT_CHARS_PER_WORD
+    ),
+    "added_tokens": _TokenizerField("added_tokens", (dict,), {}),
 }
 
 
 def tokenizer_arguments(config: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the fields of a config, called `source`, as arguments of a tokenizer."""
     arguments = {}
-    for field, (name, types, _) in _TOKENIZER_FIELDS.items():
-        if field in config:
-            value = arguments[name] = config[field]
-            if type(value) not in types:
-                raise CheckpointError(
-                    f"{source} has {field}={value!r}. Expected a value of type "
-                    f"{' or '.join(x.__name__ for x in types)}."
-                )
+    for name, field in _TOKENIZER_FIELDS.items():
+        if name not in config:
+            continue
+        value = config[name]
+        if type(value) not in field.types:
+            raise CheckpointError(
+                f"{source} has {name}={value!r}. Expected a value of type "
+                f"{' or '.join(x.__name__ for x in field.types)}."
+            )
+        arguments[field.argument] = value
     return arguments
 
 
-def tokenizer_config(tokenizer: Any, **defaults: Any) -> dict[str, Any]:
+def tokenizer_config(tokenizer: TextTokenizer, **defaults: Any) -> dict[str, Any]:
     """Return config fields of a tokenizer that differ from those of the original code.
 
     `defaults` are fields with another value in the code that reads the layout.
     """
-    settings = tokenizer.get_settings()
-    return {
-        field: settings[name]
-        for field, (name, _, original) in _TOKENIZER_FIELDS.items()
-        if name in settings and settings[name] != defaults.get(field, original)
-    }
+    settings, fields = tokenizer.get_settings(), {}
+    for name, field in _TOKENIZER_FIELDS.items():
+        default = defaults.get(name, field.original)
+        if field.argument in settings and settings[field.argument] != default:
+            fields[name] = settings[field.argument]
+    return fields
 
 
-def _own_fields(config):
+def _own_fields(config: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a backbone that every layout keeps by their names."""
-    return {x: config[x] for x in ("fine_tuning",) if config.get(x)}
+    settings = config.get("fine_tuning")
+    return {"fine_tuning": settings} if settings else {}
 
 
 def layout_differences(layout: Layout, arguments: dict[str, Any]) -> list[str]:
@@ -148,8 +169,10 @@ def layout_differences(layout: Layout, arguments: dict[str, Any]) -> list[str]:
     for field, names in layout.config_fields.items():
         # One field may hold two arguments.
         value: Any = arguments[names[0]]
-        spelled = layout.spellings.get(field, {value: value}).values()
-        written.update(dict.fromkeys(names, value if value in spelled else [*spelled]))
+        if field in layout.spellings:
+            known = list(layout.spellings[field].values())
+            value = value if value in known else known
+        written.update(dict.fromkeys(names, value))
     return [
         f"{name}={arguments[name]!r} (the layout has {value!r})"
         for name, value in written.items()

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import itertools
 import os
 import pathlib
 import shutil
@@ -51,8 +52,13 @@ def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
     with name_damage(
         archive,
         # The standard library raises these for truncated and encrypted files.
-        *(shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, zlib.error),
-        *(gzip.BadGzipFile, EOFError, RuntimeError),
+        shutil.ReadError,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+        gzip.BadGzipFile,
+        EOFError,
+        RuntimeError,
     ):
         if is_zip:
             check_zip(archive)
@@ -87,21 +93,22 @@ def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
 
 
 def _missing_weights(folder: pathlib.Path) -> str:
-    """Return which files of weights a folder lacks, "" if it is complete."""
+    """Return which file of weights a folder lacks, "" if it is complete."""
     # Some repositories have them in another folder.
     places = (folder, *folder.glob("*/"), *folder.glob("*/*/"))
-    try:
-        found = [
-            file
-            for format_ in (huggingface, bundle, keras_model)
-            for place in places
-            for path in format_.find(place)
-            for file in format_.files_of(path)
-        ]
-    except FileNotFoundError as error:
-        return str(error)
+    formats: tuple[Any, ...] = (huggingface, bundle, keras_model)
+    has_weights = False
+    for format_, place in itertools.product(formats, places):
+        for path in format_.find(place):
+            try:
+                format_.files_of(path)
+            except FileNotFoundError as error:
+                return str(error)
+            has_weights = True
+    if has_weights:
+        return ""
     names = sorted(file.name for file in folder.iterdir())
-    return "" if found else f"{folder} has no weights, only {listed(names)}."
+    return f"{folder} has no weights, only {listed(names)}."
 
 
 def interruption_hint(folder: pathlib.Path) -> str:
@@ -245,12 +252,12 @@ def _install(
 ) -> None:
     """Unpack an archive, check that it is the release, and rename its folder."""
     unpack(archive, scratch)
-    found = sorted(scratch.rglob("[!.]*.index"))
-    if len(found) != 1:
+    indexes = sorted(scratch.rglob("[!.]*.index"))
+    if len(indexes) != 1:
         raise CheckpointError(
-            f"{archive} holds {len(found)} TensorFlow checkpoints. Expected one."
+            f"{archive} holds {len(indexes)} TensorFlow checkpoints. Expected one."
         )
-    checkpoint = Checkpoint(bundle.open_files(found[0]), release.config)
+    checkpoint = Checkpoint(bundle.open_files(indexes[0]), release.config)
     holds = checkpoint.release and checkpoint.release.name
     known = {release.name, *release.confused_with} if release.index_sha256 else {None}
     if holds not in known:
@@ -260,7 +267,7 @@ def _install(
         )
     # Windows moves no open files.
     del checkpoint
-    source = found[0].parent
+    source = indexes[0].parent
     if not any(source.glob("*config*.json")):
         write_json(source / "albert_config.json", release.config)
     # A copy that was interrupted, or lost files.

@@ -47,8 +47,11 @@ _ROWS = (
         reads="sequence",
         architectures=("AlbertForMaskedLM", "AlbertForPreTraining"),
         weights=(
-            *("dense.kernel", "dense.bias"),
-            *("layer_norm.gamma", "layer_norm.beta", "bias"),
+            "dense.kernel",
+            "dense.bias",
+            "layer_norm.gamma",
+            "layer_norm.beta",
+            "bias",
         ),
     ),
     Head("sop_head", "sop_head", "pooled", ("AlbertForPreTraining",)),
@@ -59,8 +62,13 @@ _ROWS = (
         architectures=("AlbertForSequenceClassification",),
         problem_types=("single_label_classification", "multi_label_classification"),
         fields=(
-            *("labels", "dropout", "activation"),
-            *("problem_type", "thresholds", "pairs", "pooling_mode"),
+            "labels",
+            "dropout",
+            "activation",
+            "problem_type",
+            "thresholds",
+            "pairs",
+            "pooling_mode",
         ),
     ),
     Head(
@@ -94,20 +102,31 @@ def heads_in(layout: Layout, names: Iterable[str], config: dict[str, Any]) -> li
     the fields stands for the first of these heads.
     """
     names, pooler = set(names), set(layout.names(["pooler"]))
-    found: dict[frozenset, str] = {}
-    for part, head in HEADS.items():
-        own = frozenset(layout.names([part]))
-        reads_pooler = head.reads_pooler(config.get("classifier_pooling"))
-        needed = own | pooler if reads_pooler else own
-        if not own or not needed <= names:
+    # The first head of each set of tensors.
+    parts: dict[frozenset, str] = {}
+    for head in _ROWS:
+        tensors = frozenset(layout.names([head.part]))
+        needed = set(tensors)
+        if head.reads_pooler(config.get("classifier_pooling")):
+            needed |= pooler
+        if not tensors or not needed <= names:
             continue
-        if sum(own == set(layout.names([x])) for x in HEADS) > 1:
-            # Beside a pooler, it is a head that reads the pooler.
-            unread = head.reads == "sequence" and not pooler.isdisjoint(names)
-            if not head.fits(config) or (unread and not config.get("architectures")):
+        if _is_shared(layout, tensors):
+            if not head.fits(config):
                 continue
-        found.setdefault(own, part)
-    return list(found.values())
+            # Beside a pooler, it is a head that reads the pooler.
+            has_pooler = not pooler.isdisjoint(names)
+            is_unnamed = not config.get("architectures")
+            if head.reads == "sequence" and has_pooler and is_unnamed:
+                continue
+        parts.setdefault(tensors, head.part)
+    return list(parts.values())
+
+
+def _is_shared(layout: Layout, tensors: frozenset[str]) -> bool:
+    """Return whether several heads have these names of tensors in a layout."""
+    parts = [part for part in HEADS if tensors == set(layout.names([part]))]
+    return len(parts) > 1
 
 
 def missing_in(layout: Layout, names: Iterable[str]) -> dict[str, list[str]]:
@@ -115,31 +134,40 @@ def missing_in(layout: Layout, names: Iterable[str]) -> dict[str, list[str]]:
 
     Heads with equal tensor names are one, the first of them.
     """
-    names = set(names)
-    found: dict[frozenset, tuple[str, list[str]]] = {}
+    names, seen = set(names), set()
+    missing = {}
     for part in HEADS:
-        own = frozenset(layout.names([part]))
-        if not names.isdisjoint(own):
-            found.setdefault(own, (part, sorted(own - names)))
-    return {part: missing for part, missing in found.values() if missing}
+        tensors = frozenset(layout.names([part]))
+        if tensors in seen or names.isdisjoint(tensors):
+            continue
+        seen.add(tensors)
+        if not tensors <= names:
+            missing[part] = sorted(tensors - names)
+    return missing
 
 
 # === Config fields, partly with the names of transformers ===
 
 # The fields that describe a head, see `write_head`.
 HEAD_FIELDS = (
-    *("architectures", "id2label", "label2id", "problem_type"),
-    *("classifier_activation", "classifier_dropout_prob", "classifier_thresholds"),
-    *("classifier_pairs", "classifier_pooling"),
+    "architectures",
+    "id2label",
+    "label2id",
+    "problem_type",
+    "classifier_activation",
+    "classifier_dropout_prob",
+    "classifier_thresholds",
+    "classifier_pairs",
+    "classifier_pooling",
 )
 
 
 def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the arguments of a task that a config, called `source`, has for a head."""
     dropout = config.get("classifier_dropout_prob")
-    if dropout is not None and not (
-        type(dropout) in (int, float) and 0 <= dropout <= 1
-    ):
+    if dropout is None:
+        dropout = 0.1
+    elif type(dropout) not in (int, float) or not 0 <= dropout <= 1:
         raise CheckpointError(
             f"{source} has classifier_dropout_prob={dropout!r:.80}. Expected a number "
             "from 0 to 1."
@@ -148,7 +176,7 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
     arguments = {
         "labels": labels,
         "tags": labels,
-        "dropout": 0.1 if dropout is None else dropout,
+        "dropout": dropout,
         "activation": keras.activations.get(config.get("classifier_activation")),
         "problem_type": config.get("problem_type"),
         "thresholds": config.get("classifier_thresholds"),
@@ -159,6 +187,7 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
 
 
 def _read_labels(config: dict[str, Any], source: str) -> list[str] | None:
+    """Return the labels in a config, `None` for none or those of transformers."""
     names, ids = config.get("id2label"), config.get("label2id")
     if names is None:
         return None
@@ -172,12 +201,12 @@ def _read_labels(config: dict[str, Any], source: str) -> list[str] | None:
         return None
     labels = [names[number] for number in numbers]
     for number, name in zip(numbers, labels, strict=True):
-        found = ids.get(name, number) if isinstance(ids, dict) else number
+        stored = ids.get(name, number) if isinstance(ids, dict) else number
         # Several outputs may have one name, such as O.
-        if names.get(str(found)) != name:
+        if names.get(str(stored)) != name:
             raise CheckpointError(
                 f"{source} names class {number} {name!r} under id2label, but label2id "
-                f"has {found!r} for it. Correct one of them."
+                f"has {stored!r} for it. Correct one of them."
             )
     return labels
 
@@ -208,7 +237,9 @@ def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, An
 
 def label_fields(count: int, labels: list | None = None) -> dict[str, Any]:
     """Return the config fields of classes; unnamed ones are called `LABEL_0` etc."""
-    names = list(map(str, labels or [f"LABEL_{i}" for i in range(count)]))
+    names = [f"LABEL_{i}" for i in range(count)]
+    if labels:
+        names = [str(label) for label in labels]
     return {
         "id2label": {str(i): name for i, name in enumerate(names)},
         "label2id": {name: i for i, name in enumerate(names)},

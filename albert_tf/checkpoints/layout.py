@@ -3,10 +3,10 @@
 import collections
 import contextlib
 import dataclasses
-import itertools
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +18,7 @@ class CheckpointError(AlbertError):
     """A checkpoint is damaged, incomplete, or contradicts its config."""
 
 
-def exported_model_error(path: Any, kind: str) -> CheckpointError:
+def exported_model_error(path: str | os.PathLike, kind: str) -> CheckpointError:
     """Return an error that asks for the model instead of its exported form."""
     return CheckpointError(
         f"{path} is {kind}. Pass the directory of the model that it was exported from, "
@@ -32,7 +32,7 @@ def first_line(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def name_damage(path: Any, *errors: type[Exception]) -> Iterator[None]:
+def name_damage(path: str | os.PathLike, *errors: type[Exception]) -> Iterator[None]:
     """Turn errors of a library into one that names the damaged file."""
     try:
         yield
@@ -48,6 +48,9 @@ def name_damage(path: Any, *errors: type[Exception]) -> Iterator[None]:
 
 
 # === Tensors ===
+
+# An array of NumPy, or a tensor of TensorFlow.
+ArrayLike: TypeAlias = np.ndarray | tf.Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Tensors:
             shape = (*shape[:axis], *divided, *shape[axis + 1 :])
         return shape
 
-    def to_weight(self, values: Sequence[Any]) -> Any:
+    def to_weight(self, values: Sequence[ArrayLike]) -> ArrayLike:
         """Join the tensors of the file into the weight of the model."""
         if self._is_plain:
             return values[0]
@@ -80,7 +83,7 @@ class Tensors:
         parts = [tf.transpose(part) if self.transpose else part for part in parts]
         return tf.concat(parts, axis=-1) if len(parts) > 1 else parts[0]
 
-    def from_weight(self, weight: Any) -> list[Any]:
+    def from_weight(self, weight: ArrayLike) -> list[ArrayLike]:
         """Split the weight of the model into the tensors of the file."""
         if self._is_plain:
             return [weight]
@@ -101,7 +104,7 @@ class Tensors:
         return value.reshape(*value.shape[:axis], -1, *value.shape[axis + 2 :])
 
 
-def float32_of(value: Any, name: str, path: Any) -> Any:
+def float32_of(value: ArrayLike, name: str, path: str | os.PathLike) -> ArrayLike:
     """Return an array of any library as finite numbers in float32, or raise."""
     numbers = np.asarray(value)
     # NumPy knows bfloat16 by an extension, as kind "V".
@@ -159,6 +162,22 @@ def _table() -> Any:
     return dataclasses.field(default_factory=dict)
 
 
+class Place(NamedTuple):
+    """A part of a model, for an attention or feed-forward half one of its blocks."""
+
+    part: str
+    group: int = 0
+    inner: int = 0
+
+
+class Row(NamedTuple):
+    """A weight of a model, and the tensors of a file that hold it."""
+
+    place: Place
+    attribute: str  # The attribute path of the weight in its part.
+    tensors: Tensors
+
+
 @dataclasses.dataclass(frozen=True)
 class Layout:
     """The variable names of one family of checkpoints."""
@@ -190,29 +209,32 @@ class Layout:
     # Separates the parts of a name; `None` if the layout has no named heads.
     separator: str | None = None
 
-    def table_names(self, names: Iterable[str], path: Any) -> dict[str, str]:
+    def table_names(
+        self, names: Iterable[str], path: str | os.PathLike
+    ) -> dict[str, str]:
         """Return the name of each tensor in a file, by its name in the tables."""
-        found: dict[str, str] = {}
+        in_files: dict[str, str] = {}
         unwrapped = {x: re.sub(self.wrappers, "", x) for x in names}
         scopes = self._scopes(unwrapped.values(), path)
         # A file may hold averages in place of the weights.
         averaged = {x for x in unwrapped if x.endswith(AVERAGE)}
         only = not any(x.removesuffix(AVERAGE) in unwrapped for x in averaged)
         for in_file, name in sorted(unwrapped.items()):
-            name = name.removesuffix(AVERAGE) if only else name
-            scope = next(filter(name.startswith, scopes), "")
-            name = name.removeprefix(scope)
+            if only:
+                name = name.removesuffix(AVERAGE)
+            # The longest prefix comes first.
+            name = name.removeprefix(next(filter(name.startswith, scopes), ""))
             for pattern, replacement in self.renames:
                 name = re.sub(pattern, replacement, name)
-            if name in found:
+            if name in in_files:
                 raise CheckpointError(
                     f"{path} holds two tensors that are both {name}: "
-                    f"{found[name]} and {in_file}."
+                    f"{in_files[name]} and {in_file}."
                 )
-            found[name] = in_file
-        return found
+            in_files[name] = in_file
+        return in_files
 
-    def _scopes(self, names: Iterable[str], path: Any) -> list[str]:
+    def _scopes(self, names: Iterable[str], path: str | os.PathLike) -> list[str]:
         """Return the prefixes to remove from names, the longest first.
 
         They are the module that holds the encoder of a file, and those around it, in
@@ -221,24 +243,26 @@ class Layout:
         if not self.root:
             return []
         mark = self.separator or ""
-        part = f"[^{re.escape(mark)}]+{re.escape(mark)}"
-        pattern = re.compile(f"((?:{part})*?){self.root}")
-        found = {match[1] for match in map(pattern.match, names) if match}
-        # "ema.model." is a copy of "model.".
-        copies = {
-            x
-            for x in found
-            for y in found
-            if x != y and f"{mark}{x}".endswith(f"{mark}{y}")
-        }
-        if len(found - copies) > 1:
+        module = f"[^{re.escape(mark)}]+{re.escape(mark)}"
+        pattern = re.compile(f"((?:{module})*?){self.root}")
+        matches = [pattern.match(name) for name in names]
+        scopes = {match[1] for match in matches if match}
+
+        def is_copy(scope: str) -> bool:
+            # "ema.model." is a copy of "model.".
+            others = scopes - {scope}
+            return any(f"{mark}{scope}".endswith(f"{mark}{x}") for x in others)
+
+        originals = {scope for scope in scopes if not is_copy(scope)}
+        if len(originals) > 1:
             raise CheckpointError(
-                f"{path} holds {len(found)} encoders, below {listed(sorted(found))}. "
+                f"{path} holds {len(scopes)} encoders, below {listed(sorted(scopes))}. "
                 "Save the weights of one of them without the others."
             )
-        (scope,) = (found - copies) or {""}
-        parts = re.findall(part, scope)
-        return ["".join(parts[:i]) for i in range(len(parts), 0, -1)]
+        if not originals:
+            return []
+        modules = re.findall(module, originals.pop())
+        return ["".join(modules[:i]) for i in range(len(modules), 0, -1)]
 
     def kind_of(self, name: str) -> str | None:
         """Return the kind in `others` of a tensor that no model has a place for."""
@@ -267,29 +291,30 @@ class Layout:
         """
         # A backbone may come from a file with heads and with or without a pooler.
         others = [part for part in self.weights if part not in ENCODER_PARTS]
-        found = collections.defaultdict(list)
+        kinds: dict[str | None, list[str]] = collections.defaultdict(list)
         for name in sorted(set(shapes) - {*wanted, *self.names(others)}):
-            found[self._kind_in(name, shapes)].append(name)
-        return found
+            kinds[self._kind_in(name, shapes)].append(name)
+        return kinds
 
     def names(
         self, parts: Iterable[str], arguments: dict[str, Any] | None = None
     ) -> list[str]:
         """Return the tensors of the parts that the layout has a place for."""
-        rows = self.rows([x for x in parts if x in self.weights], arguments or {})
-        return [name for _, _, tensors in rows for name in tensors.names]
+        placed = [part for part in parts if part in self.weights]
+        names: list[str] = []
+        for row in self.rows(placed, arguments or {}):
+            names += row.tensors.names
+        return names
 
-    def rows(
-        self, parts: Iterable[str], arguments: dict[str, Any]
-    ) -> list[tuple[tuple, str, Tensors]]:
-        """Return `((part, group, inner), attribute path, Tensors)` of every weight."""
+    def rows(self, parts: Iterable[str], arguments: dict[str, Any]) -> list[Row]:
+        """Return a row for every weight of the parts."""
         num_heads = arguments.get("num_heads", 1)
-        return [
-            ((part, *block), attribute, _of_block(tensors, block, num_heads))
-            for part in parts
-            for block in itertools.product(*map(range, _repeats(part, arguments)))
-            for attribute, tensors in self.weights[part].items()
-        ]
+        rows = []
+        for place in _places(parts, arguments):
+            for attribute, tensors in self.weights[place.part].items():
+                of_place = _tensors_at(place, tensors, num_heads)
+                rows.append(Row(place, attribute, of_place))
+        return rows
 
 
 ENCODER_PARTS = ("embedding", "attention", "feed_forward")
@@ -297,19 +322,22 @@ ENCODER_PARTS = ("embedding", "attention", "feed_forward")
 _GROUPS = {"attention": "num_attention_groups", "feed_forward": "num_ffn_groups"}
 
 
-def _repeats(part: str, arguments: dict[str, Any]) -> tuple[int, int]:
-    """Return how many groups and inner layers have a separate part."""
-    if part not in _GROUPS:
-        return 1, 1
-    return arguments[_GROUPS[part]], arguments["num_inner_repetitions"]
+def _places(parts: Iterable[str], arguments: dict[str, Any]) -> Iterator[Place]:
+    """Yield the places of parts, those of an encoder's halves once per block."""
+    for part in parts:
+        if part not in _GROUPS:
+            yield Place(part)
+            continue
+        for group in range(arguments[_GROUPS[part]]):
+            for inner in range(arguments["num_inner_repetitions"]):
+                yield Place(part, group, inner)
 
 
-def _of_block(
-    tensors: str | Tensors, block: tuple[int, ...], num_heads: int
-) -> Tensors:
+def _tensors_at(place: Place, tensors: str | Tensors, num_heads: int) -> Tensors:
     """Return the `Tensors` of a table, with the numbers of a block in their names."""
     if isinstance(tensors, str):
         tensors = Tensors((tensors,))
-    group, inner = block
-    names = tuple(name.format(group=group, inner=inner) for name in tensors.names)
-    return dataclasses.replace(tensors, names=names, num_heads=num_heads)
+    names = [
+        name.format(group=place.group, inner=place.inner) for name in tensors.names
+    ]
+    return dataclasses.replace(tensors, names=tuple(names), num_heads=num_heads)

@@ -6,7 +6,7 @@ fields in `{"heads": {NAME: {...}}}`. All heads share the encoder and the pooler
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from albert_tf.checkpoints.heads import HEAD_FIELDS, HEADS
@@ -19,7 +19,7 @@ FIELD = "heads"
 PARTS = [part for part in HEADS if part != "masked_lm_head"]
 
 
-def check_name(name: Any) -> None:
+def check_name(name: str) -> None:
     """Raise if a head cannot have a name."""
     if not isinstance(name, str) or not re.fullmatch(HEAD_NAME, name):
         raise AlbertError(
@@ -37,17 +37,17 @@ def read_named_heads(
     layout: Layout, config: dict[str, Any], source: str
 ) -> dict[str, dict[str, Any]]:
     """Return the config fields of each named head in a config, called `source`."""
-    found = config.get(FIELD)
+    heads = config.get(FIELD)
     # A config of other code may have a field of this name.
-    if layout.separator is None or not isinstance(found, dict):
+    if layout.separator is None or not isinstance(heads, dict):
         return {}
-    for name, fields in found.items():
+    for name, fields in heads.items():
         if not re.fullmatch(HEAD_NAME, name) or not isinstance(fields, dict):
             raise CheckpointError(
                 f"{source} has the head {name!r:.80} under {FIELD!r}. Expected a name "
                 "of letters, digits, _ and -, and the config fields of the head."
             )
-    return found
+    return heads
 
 
 def select_config(
@@ -56,12 +56,16 @@ def select_config(
     """Return a config with the fields of one named head, or without named heads."""
     if not heads:
         return config
-    config = {x: y for x, y in config.items() if x != FIELD}
     if name is None:
-        return config
+        return _without(config, [FIELD])
     # The fields of a head without a name do not apply.
-    shared = {x: y for x, y in config.items() if x not in HEAD_FIELDS}
+    shared = _without(config, [FIELD, *HEAD_FIELDS])
     return {**shared, **heads[name]}
+
+
+def _without(rows: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return a dict without some of its keys."""
+    return {name: value for name, value in rows.items() if name not in names}
 
 
 def select_names(
@@ -73,10 +77,14 @@ def select_names(
     """
     if not heads:
         return names
-    prefixes = tuple(head_prefix(layout, x) for x in heads)
+    prefixes = tuple(head_prefix(layout, head) for head in heads)
     shared = {x: y for x, y in names.items() if not x.startswith(prefixes)}
     if name is None:
         return shared
-    prefix, unnamed = head_prefix(layout, name), {*layout.names(HEADS)}
-    own = {x[len(prefix) :]: y for x, y in names.items() if x.startswith(prefix)}
-    return {**own, **{x: y for x, y in shared.items() if x not in unnamed}}
+    selected = {}
+    prefix = head_prefix(layout, name)
+    for in_table, in_file in names.items():
+        if in_table.startswith(prefix):
+            selected[in_table.removeprefix(prefix)] = in_file
+    # The heads without a name are other ones.
+    return {**selected, **_without(shared, layout.names(HEADS))}

@@ -8,7 +8,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import keras
 import numpy as np
@@ -40,8 +40,15 @@ CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
 
 # Arguments of tasks, which a backbone does not take.
 _OF_TASKS = (
-    *("head", "labels", "lowercase", "num_classes", "precision", "preprocessor"),
-    *("sequence_length", "tokenizer", "vocabulary"),
+    "head",
+    "labels",
+    "lowercase",
+    "num_classes",
+    "precision",
+    "preprocessor",
+    "sequence_length",
+    "tokenizer",
+    "vocabulary",
 )
 _FORMATS: tuple[Any, ...] = (bundle, huggingface, keras_model)
 
@@ -55,7 +62,11 @@ def open_checkpoint(
     """Open a checkpoint without building a model.
 
     Args:
-        path, config: see `load_checkpoint`. An open checkpoint is returned.
+        path: string: a directory, an archive (.tar.gz, .zip), a prefix, or any file of
+            the checkpoint; the name of a release; `"hf://user/name"` on the Hugging
+            Face Hub; or a Keras model. An open checkpoint is returned.
+        config: optional path of the config file, or dict of its fields. By default the
+            one beside the checkpoint.
         head: optional string, one of several named heads, which `path` may also name:
             `"my_model:entities"`. It is then the only head of the checkpoint.
 
@@ -154,24 +165,27 @@ def _is_of_torch(path: pathlib.Path) -> bool:
 
 
 def _open_folder(folder: pathlib.Path) -> Files:
-    # Archives often hold a folder, perhaps in another one. A dict, because the
-    # variables of a module are found from both folders above them.
+    # Archives often hold a folder, perhaps in another one. The variables of a module
+    # are found from both folders above them.
     below = sorted((*folder.glob("*/"), *folder.glob("*/*/")))
-    found = _find(folder) or [*dict.fromkeys(y for x in below for y in _find(x))]
-    if not found:
+    places = _find(folder)
+    if not places:
+        for inner in below:
+            places += [place for place in _find(inner) if place not in places]
+    if not places:
         raise FileNotFoundError(
             f"There is no checkpoint in {folder}. Expected an *.index file of "
             "TensorFlow, model.safetensors, pytorch_model.bin or a preset of Keras. "
             f"Found: {sorted(file.name for file in folder.iterdir())[:10]}."
             f"{download.interruption_hint(folder)}"
         )
-    if len(found) > 1:
-        names = [str(path.relative_to(folder)) for _, path in found]
+    if len(places) > 1:
+        names = [str(path.relative_to(folder)) for _, path in places]
         raise CheckpointError(
-            f"{folder} holds {len(found)} checkpoints: {names}. Choose one, for "
-            f"example {found[-1][1]}"
+            f"{folder} holds {len(places)} checkpoints: {names}. Choose one, for "
+            f"example {places[-1][1]}"
         )
-    ((format_, path),) = found
+    ((format_, path),) = places
     return format_.open_files(path)
 
 
@@ -267,13 +281,18 @@ def inspect_checkpoint(
     Reads the data of every weight to find damage.
 
     Args:
-        path, config: see `load_checkpoint`.
+        path: string: a directory, an archive (.tar.gz, .zip), a prefix, or any file of
+            the checkpoint; the name of a release; `"hf://user/name"` on the Hugging
+            Face Hub; or a Keras model.
+        config: optional path of the config file, or dict of its fields. By default the
+            one beside the checkpoint.
 
     Returns:
         A `CheckpointReport`.
 
     Raises:
-        FileNotFoundError, CheckpointError: as `open_checkpoint`.
+        FileNotFoundError: if a file of the checkpoint or its config is missing.
+        CheckpointError: if the index or the config is damaged or of unknown form.
 
     Example:
     ```python
@@ -296,17 +315,17 @@ def inspect_checkpoint(
     other = sorted(set(shapes) - read)
     named = {}
     for name in checkpoint.named_heads:
-        named[name], own, rest = _inspect_head(checkpoint, name)
-        prefix, (wrong, sizes) = head_prefix(layout, name), own
-        damaged += [prefix + x for x in wrong]
-        dtypes += sizes
-        other += [prefix + x for x in rest]
+        prefix, head = head_prefix(layout, name), _inspect_head(checkpoint, name)
+        named[name] = head.row
+        damaged += [prefix + tensor for tensor in head.damaged]
+        dtypes += head.dtypes
+        other += [prefix + tensor for tensor in head.other]
     return CheckpointReport(
         path=str(checkpoint.path),
         layout=layout.name,
         config=dict(checkpoint.config),
         release=checkpoint.release.name if checkpoint.release else None,
-        vocabulary=vocabulary and str(vocabulary),
+        vocabulary=None if vocabulary is None else str(vocabulary),
         parameters=sum(math.prod(shapes.get(name, [0])) for name in backbone),
         dtypes=dict(dtypes),
         heads=heads,
@@ -327,7 +346,9 @@ def _read_all(
 ) -> tuple[list[str], collections.Counter[str]]:
     """Return the tensors that are damaged, and the number of bytes by type."""
     damaged, dtypes = [], collections.Counter[str]()
-    for name in filter(checkpoint.shapes.__contains__, names):
+    for name in names:
+        if name not in checkpoint.shapes:
+            continue
         try:
             stored = np.asarray(checkpoint.read_stored(name))
             dtypes[stored.dtype.name] += stored.nbytes
@@ -339,14 +360,21 @@ def _read_all(
     return damaged, dtypes
 
 
-def _inspect_head(
-    checkpoint: Checkpoint, name: str
-) -> tuple[dict[str, Any], tuple[list[str], collections.Counter[str]], list[str]]:
-    """Return the row of a named head, the result of `_read_all`, and other tensors."""
+class _NamedHead(NamedTuple):
+    """The contents of a named head; tensors by their names without prefix."""
+
+    row: dict[str, Any]  # In `CheckpointReport.named_heads`.
+    damaged: list[str]
+    dtypes: collections.Counter[str]  # Bytes by type.
+    other: list[str]
+
+
+def _inspect_head(checkpoint: Checkpoint, name: str) -> _NamedHead:
+    """Return the contents of a named head."""
     try:
         view = checkpoint.with_head(name)
     except CheckpointError:
-        return {"head": None}, ([], collections.Counter()), []
+        return _NamedHead({"head": None}, [], collections.Counter(), [])
     part, known = view.heads[0], view.layout.names(view.heads)
     fields = view.head_config(part)
     row = {
@@ -355,5 +383,6 @@ def _inspect_head(
         "labels": fields.get("labels") or fields.get("tags"),
         "pooling_mode": fields.get("pooling_mode"),
     }
-    rest = sorted(set(view.shapes) - set(checkpoint.shapes) - {*known})
-    return row, _read_all(view, known), rest
+    damaged, dtypes = _read_all(view, known)
+    other = sorted(set(view.shapes) - set(checkpoint.shapes) - set(known))
+    return _NamedHead(row, damaged, dtypes, other)

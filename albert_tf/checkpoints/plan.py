@@ -7,10 +7,11 @@ import contextlib
 import functools
 import math
 import operator
+import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import keras
 import tensorflow as tf
@@ -31,13 +32,14 @@ Plan: TypeAlias = list[tuple[keras.Variable, Tensors]]
 def parts_of(model: keras.Model) -> list[str]:
     """Return the parts of a backbone or a task of albert_tf, heads last."""
     backbone = getattr(model, "backbone", model)
-    pooler = ["pooler"] if backbone.pooled_dense is not None else []
-    heads = [
-        part
-        for part in getattr(model, "heads", ())
-        if getattr(model, HEADS[part].attribute) is not None
-    ]
-    return [*ENCODER_PARTS, *pooler, *heads]
+    parts = list(ENCODER_PARTS)
+    if backbone.pooled_dense is not None:
+        parts.append("pooler")
+    for part in getattr(model, "heads", ()):
+        # Google's TF-Hub modules have no head for the order of sentences.
+        if getattr(model, HEADS[part].attribute) is not None:
+            parts.append(part)
+    return parts
 
 
 def plan_weights(
@@ -53,17 +55,21 @@ def plan_weights(
     }
     for part in getattr(model, "heads", ()):
         objects[part] = {(0, 0): getattr(model, HEADS[part].attribute)}
-    rows = layout.rows(
-        parts_of(model) if parts is None else parts, backbone.get_config()
-    )
-    return [
-        (operator.attrgetter(attribute)(objects[part][tuple(block)]), tensors)
-        for (part, *block), attribute, tensors in rows
-    ]
+    if parts is None:
+        parts = parts_of(model)
+    plan = []
+    for place, attribute, tensors in layout.rows(parts, backbone.get_config()):
+        owner = objects[place.part][place.group, place.inner]
+        plan.append((operator.attrgetter(attribute)(owner), tensors))
+    return plan
 
 
 def check_plan(
-    plan: Plan, layout: Layout, shapes: dict[str, list[int]], path: Any, config: str
+    plan: Plan,
+    layout: Layout,
+    shapes: dict[str, list[int]],
+    path: str | os.PathLike,
+    config: str,
 ) -> None:
     """Raise unless a file has the tensors of a plan, in the right shapes.
 
@@ -81,15 +87,19 @@ def check_plan(
         for name, shape in wanted.items()
         if name in shapes and tuple(shapes[name]) != shape
     ]
-    problems = [f"it lacks {listed(missing)}"] * bool(missing)
-    problems += [f"it has {listed(unused)} without a place"] * bool(unused)
-    problems += [listed(differ)] * bool(differ)
+    problems = []
+    if missing:
+        problems.append(f"it lacks {listed(missing)}")
+    if unused:
+        problems.append(f"it has {listed(unused)} without a place")
+    if differ:
+        problems.append(listed(differ))
     if not problems:
-        return _warn_of_unread(kinds, path)
-    blocks = {re.sub(r"\d+", "0", name) for name in wanted}
+        _warn_of_unread(kinds, path)
+        return
     if set(missing) == set(layout.names(["pooler"])):
         hint = "A model that was saved without its pooler loads with `pooler=False`."
-    elif missing or differ or {re.sub(r"\d+", "0", name) for name in unused} <= blocks:
+    elif missing or differ or _without_numbers(unused) <= _without_numbers(wanted):
         hint = f"Compare sizes and groups in {config}, or pass another by `config=`."
     else:
         hint = (
@@ -102,22 +112,32 @@ def check_plan(
     )
 
 
-def _warn_of_unread(kinds: dict[str | None, list[str]], path: Any) -> None:
+def _without_numbers(names: Iterable[str]) -> set[str]:
+    """Return names in which the numbers of layers and groups do not differ."""
+    return {re.sub(r"\d+", "0", name) for name in names}
+
+
+def _warn_of_unread(
+    kinds: dict[str | None, list[str]], path: str | os.PathLike
+) -> None:
+    """Warn of tensors that were not loaded."""
     unread = {
         "the weights of other heads": kinds["foreign head"],
         "the state of a training": kinds["training state"],
         "moving averages of the weights": kinds["average"],
     }
-    found = [f"{name}, {listed(x, 3)}" for name, x in unread.items() if x]
-    if found:
+    shown = [f"{kind}, {listed(names, 3)}" for kind, names in unread.items() if names]
+    if shown:
         warnings.warn(
-            f"{path} also has {'; '.join(found)}. They are not loaded.", stacklevel=5
+            f"{path} also has {'; '.join(shown)}. They are not loaded.", stacklevel=5
         )
 
 
 @contextlib.contextmanager
 def without_initializing(
-    stored: float = math.inf, path: Any = None, config: str = ""
+    stored: float = math.inf,
+    path: str | os.PathLike | None = None,
+    config: str = "",
 ) -> Iterator[None]:
     """Build models with zeros in place of random numbers.
 

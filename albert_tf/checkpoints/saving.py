@@ -4,7 +4,7 @@ import os
 import pathlib
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import keras_hub
@@ -47,6 +47,8 @@ _FILES = (
     "*.h5",
     "*config*.json",
 )
+# Arguments of a backbone that need not be those of its heads.
+_MAY_DIFFER = ("pooler", "fine_tuning", "hidden_dropout", "attention_dropout")
 _VOCABULARIES = ("vocab*.txt", "*.model", "tokenizer.json")
 _REPLACED = {
     "google": {f"{PREFIX}.index", _CONFIG},
@@ -114,7 +116,7 @@ def save_checkpoint(
     saving.write()
 
 
-def _opened(model: Any) -> Checkpoint:
+def _opened(model: keras.Model) -> Checkpoint:
     """Open a model of albert_tf as a checkpoint."""
     opened = open_checkpoint(model)
     if opened.model is not model:
@@ -128,24 +130,31 @@ def _opened(model: Any) -> Checkpoint:
 def _check_backbone(model: Checkpoint, task: Checkpoint, name: str) -> None:
     """Raise unless a task has the backbone of a model."""
     differ = [
-        x
-        for x, value in model.layout.fixed.items()
-        if value != task.layout.fixed[x]
-        and x not in ("pooler", "fine_tuning", "hidden_dropout", "attention_dropout")
+        name
+        for name, value in model.layout.fixed.items()
+        if name not in _MAY_DIFFER and value != task.layout.fixed[name]
     ]
-    parts = (*ENCODER_PARTS, "pooler")
-    names = [x for x in model.layout.names(parts, model.arguments) if x in task.shapes]
-    differ = differ or [
-        x
-        for x in names
-        if x in model.shapes and not np.array_equal(model.read(x), task.read(x))
-    ]
+    if not differ:
+        parts = (*ENCODER_PARTS, "pooler")
+        for tensor in model.layout.names(parts, model.arguments):
+            # One of them may have no pooler.
+            if tensor not in model.shapes or tensor not in task.shapes:
+                continue
+            if not np.array_equal(model.read(tensor), task.read(tensor)):
+                differ.append(tensor)
     if differ:
         raise CheckpointError(
             f"The backbone of the head {name} differs from that of the model in "
             f"{listed(differ)}. Heads of one checkpoint share the backbone: train them "
             "together, or with a frozen encoder."
         )
+
+
+class HeadRow(NamedTuple):
+    """The tensors that hold a weight of a named head, in two layouts."""
+
+    read: Tensors
+    written: Tensors
 
 
 class Saving:
@@ -158,10 +167,10 @@ class Saving:
 
     def __init__(
         self,
-        model: Any,
+        model: keras.Model,
         path: str | os.PathLike,
         layout: str,
-        tokenizer: Any,
+        tokenizer: TextTokenizer | str | os.PathLike | None,
         partly: bool = False,
         heads: Mapping[str, Checkpoint] | None = None,
     ) -> None:
@@ -169,19 +178,20 @@ class Saving:
             raise AlbertError(
                 f"Unknown layout {layout!r}. Known: {[*LAYOUTS, 'keras']}"
             )
-        self.checkpoint = opened = _opened(model)
-        self.model: Any = model
-        self.folder, arguments = pathlib.Path(path), opened.arguments
+        self.checkpoint = _opened(model)
+        self.model = model
+        self.folder = pathlib.Path(path)
+        arguments = self.checkpoint.arguments
         self.layout = LAYOUTS.get(layout) or own_layout(arguments)
         if differ := layout_differences(self.layout, arguments):
-            fit = (
+            fit = [
                 x for x, y in LAYOUTS.items() if not layout_differences(y, arguments)
-            )
+            ]
             raise CheckpointError(
                 f'The "{layout}" layout cannot hold this model: {"; ".join(differ)}. '
                 f"Layouts that can: {', '.join([*fit, 'keras'])}."
             )
-        self.tokenizer = opened.tokenizer(vocabulary=tokenizer)
+        self.tokenizer = self.checkpoint.tokenizer(vocabulary=tokenizer)
         self._choose_parts()
         self._choose_heads(heads or {}, partly)
         if self.left_out and not partly:
@@ -193,6 +203,7 @@ class Saving:
         self._check_folder()
 
     def _choose_parts(self) -> None:
+        """Set `parts` and `left_out`."""
         self.parts: list[str] = []
         self.left_out: list[str] = []
         for part in self.checkpoint.parts:
@@ -206,30 +217,15 @@ class Saving:
             else:
                 self.parts.append(part)
                 if self.layout is KERASHUB:
-                    names = ("labels", "problem_type", "thresholds")
-                    plain = (None, "single_label_classification")
-                    self.left_out += [
-                        f"{x}={head[x]}" for x in names if head.get(x) not in plain
-                    ]
-        tokenizer: Any = self.tokenizer
-        is_pieces = isinstance(tokenizer, SentencePieceTokenizer)
-        if self.layout is KERASHUB and is_pieces and not tokenizer.lowercase:
-            self.left_out.append("lowercase=False")
+                    self.left_out += _without_place_in_kerashub(head)
+        tokenizer = self.tokenizer
+        if self.layout is KERASHUB and isinstance(tokenizer, SentencePieceTokenizer):
+            self.left_out += [] if tokenizer.lowercase else ["lowercase=False"]
 
     def _choose_heads(self, heads: Mapping[str, Checkpoint], partly: bool) -> None:
+        """Set `heads`, and add those without a place to `left_out`."""
         for name, source in heads.items():
-            check_name(name)
-            if len(source.heads) != 1 or source.heads[0] not in PARTS:
-                raise AlbertError(
-                    f"The head {name} must be one of {', '.join(PARTS)}. Received: "
-                    f"{', '.join(source.heads) or 'a model without a head'}"
-                )
-            mode = source.head_config(source.heads[0]).get("pooling_mode")
-            if HEADS[source.heads[0]].reads_pooler(mode) and "pooler" not in self.parts:
-                raise CheckpointError(
-                    f"The head {name} reads the pooler, which the model lacks. Save it "
-                    "with a model that has the pooler."
-                )
+            self._check_head(name, source)
         self.heads: dict[str, Checkpoint] = {}
         if self.layout.separator is None and heads and not partly:
             raise CheckpointError(
@@ -244,18 +240,34 @@ class Saving:
             else:
                 self.left_out.append(f"the head {name}")
 
+    def _check_head(self, name: str, source: Checkpoint) -> None:
+        """Raise unless a checkpoint has one head that can be named."""
+        check_name(name)
+        if len(source.heads) != 1 or source.heads[0] not in PARTS:
+            raise AlbertError(
+                f"The head {name} must be one of {', '.join(PARTS)}. Received: "
+                f"{', '.join(source.heads) or 'a model without a head'}"
+            )
+        (part,) = source.heads
+        mode = source.head_config(part).get("pooling_mode")
+        if HEADS[part].reads_pooler(mode) and "pooler" not in self.parts:
+            raise CheckpointError(
+                f"The head {name} reads the pooler, which the model lacks. Save it "
+                "with a model that has the pooler."
+            )
+
     def _check_folder(self) -> None:
         """Raise if files of two checkpoints would be mixed in the directory."""
         folder, patterns = self.folder, [*_FILES]
         # In the directory of an unfinished training they are its own.
         if not folder.is_dir() or (folder / BACKUP).exists():
             return
-        replaced = {*_REPLACED.get(self.layout.name, ())}
+        replaced = set(_REPLACED.get(self.layout.name, ()))
         if self.tokenizer is not None:
             patterns += _VOCABULARIES
             replaced.add(str(self.tokenizer.original_file_name))
-        found = {file.name for x in patterns for file in folder.glob(x)}
-        if others := sorted(found - replaced):
+        names = {file.name for pattern in patterns for file in folder.glob(pattern)}
+        if others := sorted(names - replaced):
             raise FileExistsError(
                 f"{folder} holds files of another checkpoint: {listed(others)}. "
                 "Choose another directory."
@@ -272,17 +284,17 @@ class Saving:
             else:
                 self._write_preset(directory)
 
-    def head_plan(self, name: str) -> list[tuple[Tensors, Tensors]]:
-        """Return the tensors that hold each weight of a named head: read and written.
+    def head_plan(self, name: str) -> list[HeadRow]:
+        """Return the tensors that hold each weight of a named head.
 
         The names are those without the prefix of the head.
         """
         source = self.heads[name]
-        old, new = (
-            {attribute: tensors for _, attribute, tensors in x.rows(source.heads, {})}
-            for x in (source.layout, self.layout)
-        )
-        return [(tensors, new[attribute]) for attribute, tensors in old.items()]
+        written = {row.attribute: row for row in self.layout.rows(source.heads, {})}
+        return [
+            HeadRow(read=row.tensors, written=written[row.attribute].tensors)
+            for row in source.layout.rows(source.heads, {})
+        ]
 
     def _tensors(self) -> Iterator[tuple[str, Any]]:
         """Yield pairs of name and array."""
@@ -292,10 +304,11 @@ class Saving:
             yield from zip(tensors.names, tensors.from_weight(value), strict=True)
         for name, source in self.heads.items():
             prefix = head_prefix(self.layout, name)
-            for old, new in self.head_plan(name):
-                weight = old.to_weight([source.read(x) for x in old.names])
-                names = (prefix + x for x in new.names)
-                yield from zip(names, new.from_weight(weight), strict=True)
+            for row in self.head_plan(name):
+                weight = row.read.to_weight([source.read(x) for x in row.read.names])
+                values = row.written.from_weight(weight)
+                for tensor, value in zip(row.written.names, values, strict=True):
+                    yield prefix + tensor, value
 
     def _config(self) -> dict[str, Any]:
         """Return the fields of the config file."""
@@ -314,19 +327,16 @@ class Saving:
             fields.update(_head_fields(self.checkpoint, part))
         if self.heads:
             fields[FIELD] = {
-                name: {
-                    "architectures": [*HEADS[source.heads[0]].architectures[:1]],
-                    **_head_fields(source, source.heads[0]),
-                }
-                for name, source in self.heads.items()
+                name: _named_fields(source) for name, source in self.heads.items()
             }
         return fields
 
     def _warn_of_settings(self, tokenizer: TextTokenizer) -> None:
         """Warn of settings of the tokenizer that other readers of the layout ignore."""
-        fields, reader = tokenizer_config(tokenizer), "The original code"
         if self.layout is HUGGINGFACE:
-            fields, reader = huggingface.ignored_fields(tokenizer), "transformers"
+            reader, fields = "transformers", huggingface.ignored_fields(tokenizer)
+        else:
+            reader, fields = "The original code", tokenizer_config(tokenizer)
         fields.pop("do_lower_case", None)
         if fields:
             shown = ", ".join(f"{name}={value}" for name, value in fields.items())
@@ -338,7 +348,7 @@ class Saving:
             )
 
     def _write_files(self, directory: pathlib.Path) -> None:
-        config, tokenizer, name = self._config(), self.tokenizer, _CONFIG
+        name, config, tokenizer = _CONFIG, self._config(), self.tokenizer
         if tokenizer is not None:
             self._warn_of_settings(tokenizer)
         if self.layout is HUGGINGFACE:
@@ -355,7 +365,8 @@ class Saving:
         write_json(directory / name, config)
 
     def _write_preset(self, directory: pathlib.Path) -> None:
-        model, tokenizer = self.model, self.tokenizer  # type: Any, Any
+        model = self.model
+        tokenizer: keras.layers.Layer | None = self.tokenizer
         if self.layout is KERASHUB:
             # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
             if isinstance(tokenizer, SentencePieceTokenizer):
@@ -365,7 +376,8 @@ class Saving:
         if tokenizer is not None and getattr(model, "preprocessor", None) is None:
             tokenizer.save_to_preset(str(directory))
 
-    def _build_keras_hub(self, tokenizer: Any) -> keras.Model:
+    def _build_keras_hub(self, tokenizer: keras.layers.Layer | None) -> keras.Model:
+        """Return the model as KerasHub's, with the weights."""
         arguments = self.checkpoint.arguments
         try:
             with without_initializing():
@@ -400,6 +412,20 @@ class Saving:
         for name, value in self._tensors():
             weights[name].assign(value)
         return model
+
+
+def _without_place_in_kerashub(head: dict[str, Any]) -> list[str]:
+    """Return the settings of a head that KerasHub's classifiers do not keep."""
+    names = ("labels", "problem_type", "thresholds")
+    plain = (None, "single_label_classification")
+    return [f"{name}={head[name]}" for name in names if head.get(name) not in plain]
+
+
+def _named_fields(source: Checkpoint) -> dict[str, Any]:
+    """Return the config fields of a named head."""
+    (part,) = source.heads
+    architectures = list(HEADS[part].architectures[:1])
+    return {"architectures": architectures, **_head_fields(source, part)}
 
 
 def _head_fields(checkpoint: Checkpoint, part: str) -> dict[str, Any]:

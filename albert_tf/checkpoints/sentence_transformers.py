@@ -9,6 +9,8 @@ from albert_tf.checkpoints.config import read_config, read_json
 from albert_tf.checkpoints.layout import CheckpointError
 
 _MODULES = "modules.json"
+# `sentence_bert_config.json` for most models.
+_LENGTH_FILES = "sentence_*_config.json"
 # The pooling modes that a text embedder has, and the fields of older versions.
 _MODES = {
     "cls": "pooling_mode_cls_token",
@@ -21,15 +23,16 @@ _IGNORED = ("Transformer", "Normalize", "Dropout")
 
 def read_length(folders: Iterable[pathlib.Path]) -> int | None:
     """Return the maximum number of tokens per text, if a folder has it."""
-    # `sentence_bert_config.json` for most models.
-    for path in (y for x in folders for y in x.glob("sentence_*_config.json")):
-        length = read_config(path).get("max_seq_length")
-        if length is not None and (type(length) is not int or length < 1):
-            raise CheckpointError(
-                f"{path} has max_seq_length={length!r}. Expected a positive integer."
-            )
-        return length
-    return None
+    paths = [path for folder in folders for path in folder.glob(_LENGTH_FILES)]
+    if not paths:
+        return None
+    # The first folder counts.
+    length = read_config(paths[0]).get("max_seq_length")
+    if length is not None and (type(length) is not int or length < 1):
+        raise CheckpointError(
+            f"{paths[0]} has max_seq_length={length!r}. Expected a positive integer."
+        )
+    return length
 
 
 def read_pooling(folders: Iterable[pathlib.Path]) -> str | None:
@@ -39,10 +42,13 @@ def read_pooling(folders: Iterable[pathlib.Path]) -> str | None:
         CheckpointError: if a module is not supported, or a file is damaged.
     """
     # The weights may lie in the folder of the first module.
-    roots = dict.fromkeys(y for x in folders for y in (x, x.parent))
-    root = next((x for x in roots if (x / _MODULES).exists()), None)
-    if root is None:
+    places: list[pathlib.Path] = []
+    for folder in folders:
+        places += [folder, folder.parent]
+    roots = [place for place in places if (place / _MODULES).exists()]
+    if not roots:
         return None
+    root = roots[0]
     prompts = root / "config_sentence_transformers.json"
     if prompts.exists() and read_config(prompts).get("default_prompt_name"):
         warnings.warn(

@@ -31,7 +31,9 @@ def find(folder: pathlib.Path) -> list[pathlib.Path]:
     prefixes = sorted(_strip_ending(file) for file in folder.glob("[!.]*.index"))
     if (latest := _latest(folder)) in prefixes:
         prefixes = [latest]
-    return prefixes + [folder / "variables" / "variables"] * _is_module(folder)
+    if _is_module(folder):
+        prefixes.append(folder / "variables" / "variables")
+    return prefixes
 
 
 def files_of(path: pathlib.Path) -> list[pathlib.Path]:

@@ -2,10 +2,11 @@
 
 import functools
 import json
+import os
 import pathlib
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,6 +64,19 @@ def open_files(path: pathlib.Path) -> Files:
     )
 
 
+class _AddedToken(NamedTuple):
+    """A token beside the vocabulary; `any_case` finds it in text of any case."""
+
+    id: int
+    text: str
+    any_case: bool
+
+    @classmethod
+    def of(cls, number: int, row: dict[str, Any]) -> "_AddedToken":
+        """Return a token from its row in a file of transformers."""
+        return cls(number, row["content"], row.get("normalized", True))
+
+
 class _TokenizerFiles:
     """The files of a tokenizer in a folder, read when they are needed."""
 
@@ -72,13 +86,16 @@ class _TokenizerFiles:
     def settings(self, config: dict[str, Any], source: str) -> dict[str, Any]:
         """Return the arguments of the tokenizer; `config` is that of the model."""
         given, whole = self._fields[_TOKENIZER_CONFIG], self._fields[_TOKENIZER]
-        fields = dict(_DEFAULTS)
-        fields |= {x: y for x, y in whole.get("model", {}).items() if x in _DEFAULTS}
+        fields: dict[str, Any] = dict(_DEFAULTS)
+        for name, value in whole.get("model", {}).items():
+            if name in _DEFAULTS:
+                fields[name] = value
         normalizer = whole.get("normalizer") or {}
         # The classes for BERT read these from tokenizer_config.json alone.
         if "Bert" not in given.get("tokenizer_class", ""):
-            names = _NORMALIZER.items()
-            fields |= {y: normalizer[x] for x, y in names if x in normalizer}
+            for name, field in _NORMALIZER.items():
+                if name in normalizer:
+                    fields[field] = normalizer[name]
         fields |= given or config
         # transformers keeps them apart.
         fields.pop("added_tokens", None)
@@ -89,7 +106,9 @@ class _TokenizerFiles:
         paths = [self.folder / name for name in (_TOKENIZER, _TOKENIZER_CONFIG, _ADDED)]
         return {x.name: read_config(x) if x.exists() else {} for x in paths}
 
-    def load(self, vocabulary: Any, **settings: Any) -> TextTokenizer:
+    def load(
+        self, vocabulary: str | os.PathLike | bytes | list[str], **settings: Any
+    ) -> TextTokenizer:
         """Return the tokenizer of a vocabulary, with the added tokens of the folder."""
         if isinstance(vocabulary, pathlib.Path) and vocabulary.name == _TOKENIZER:
             # transformers 5 writes no other vocabulary.
@@ -105,37 +124,45 @@ class _TokenizerFiles:
         return self._with_added_tokens(tokenizer)
 
     def _with_added_tokens(self, tokenizer: TextTokenizer) -> TextTokenizer:
-        found = {
-            number: row
-            for number, row in sorted(self._added_tokens().items())
-            if row[0] not in tokenizer.special_tokens
-        }
-        tokens = tokenizer.get_vocabulary()
-        for number, (token, _) in found.items():
-            tokens += [token] * (number == len(tokens))
-        names = {token: any_case for token, any_case in found.values()}
-        are_placed = [tokens[x] for x in found if x < len(tokens)] == list(names)
-        if not found or (are_placed and isinstance(tokenizer, WordPieceTokenizer)):
-            changes = {"vocabulary": tokens, "added_tokens": names}
-            return tokenizer.with_settings(**changes) if found else tokenizer
+        """Return a tokenizer that finds the added tokens of the folder."""
+        added = [
+            token
+            for token in self._added_tokens()
+            if token.text not in tokenizer.special_tokens
+        ]
+        if not added:
+            return tokenizer
+        vocabulary = tokenizer.get_vocabulary()
+        # Added tokens after the vocabulary have no row in it yet.
+        for token in added:
+            if token.id == len(vocabulary):
+                vocabulary.append(token.text)
+        are_placed = all(
+            token.id < len(vocabulary) and vocabulary[token.id] == token.text
+            for token in added
+        )
+        if are_placed and isinstance(tokenizer, WordPieceTokenizer):
+            any_case = {token.text: token.any_case for token in added}
+            return tokenizer.with_settings(vocabulary=vocabulary, added_tokens=any_case)
         warnings.warn(
-            f"{self.folder} has added tokens {listed(list(names))}, with ids from "
-            f"{min(found)} on. They are read as ordinary text. Expected ids from "
-            f"{tokenizer.vocabulary_size()} on, after those of a vocab.txt.",
+            f"{self.folder} has added tokens {listed([x.text for x in added])}, with "
+            f"ids from {added[0].id} on. They are read as ordinary text. Expected ids "
+            f"from {tokenizer.vocabulary_size()} on, after those of a vocab.txt.",
             stacklevel=5,
         )
         return tokenizer
 
-    def _added_tokens(self) -> dict[int, tuple[str, bool]]:
-        """Return the added tokens by id, and whether they are found in any case."""
-        rows = self._fields[_TOKENIZER].get("added_tokens", [])
-        found = {x["id"]: (x["content"], x.get("normalized", True)) for x in rows}
-        for token, number in self._fields[_ADDED].items():
-            found.setdefault(number, (token, True))
+    def _added_tokens(self) -> list[_AddedToken]:
+        """Return the added tokens in the order of their ids."""
+        tokens: dict[int, _AddedToken] = {}
+        for row in self._fields[_TOKENIZER].get("added_tokens", []):
+            tokens[row["id"]] = _AddedToken.of(row["id"], row)
+        for text, number in self._fields[_ADDED].items():
+            tokens.setdefault(number, _AddedToken(number, text, any_case=True))
         rows = self._fields[_TOKENIZER_CONFIG].get("added_tokens_decoder", {})
-        for number, x in rows.items():
-            found[int(number)] = (x["content"], x.get("normalized", True))
-        return found
+        for number, row in rows.items():
+            tokens[int(number)] = _AddedToken.of(int(number), row)
+        return [tokens[number] for number in sorted(tokens)]
 
 
 def _word_pieces(path: pathlib.Path) -> list[str]:

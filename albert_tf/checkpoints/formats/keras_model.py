@@ -5,7 +5,7 @@ import json
 import pathlib
 import warnings
 import zipfile
-from typing import Any
+from typing import IO, Any
 
 import h5py
 import keras
@@ -22,15 +22,25 @@ from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.checks import check_bytes
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.changes import unchanged
-from albert_tf_lite.opening import preset_files
+from albert_tf_lite.network_files import preset_files
 from albert_tf_lite.pointers import check_downloaded
 
 # Keras raises these for truncated and changed files, and for configs of any content.
 _DAMAGE = (
-    *(zipfile.BadZipFile, LookupError, OSError, ValueError, TypeError, AttributeError),
-    *(RuntimeError, OverflowError, ZeroDivisionError, MemoryError, tf.errors.OpError),
+    zipfile.BadZipFile,
+    LookupError,
+    OSError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    OverflowError,
+    ZeroDivisionError,
+    MemoryError,
+    tf.errors.OpError,
 )
 # Lists the files of a large backbone.
 _SHARDS = "model.weights.json"
@@ -40,18 +50,25 @@ _COUNTS = ("num_layers", "num_groups", "num_inner_repetitions")
 
 def find(folder: pathlib.Path) -> list[pathlib.Path]:
     """Return the folder if it is a preset, and the `.keras` files in it."""
-    is_preset = (folder / "config.json").exists() and (
-        (folder / "metadata.json").exists() or (folder / "task.json").exists()
-    )
-    return [folder] * is_preset + sorted(folder.glob("[!.]*.keras"))
+    files = sorted(folder.glob("[!.]*.keras"))
+    has_config = (folder / "config.json").exists()
+    others = (folder / "metadata.json", folder / "task.json")
+    if has_config and any(file.exists() for file in others):
+        return [folder, *files]
+    return files
 
 
 def open_files(path: pathlib.Path | keras.Model) -> Files:
     """Open a Keras model, `.keras` file or preset, of albert_tf or of KerasHub."""
+    folders: list[pathlib.Path] = []
+    name: str | pathlib.Path
     if isinstance(path, keras.Model):
-        name, model, folders = path.name, path, []
+        name, model = path.name, path
+    elif path.is_dir():
+        name, model = path, _load_preset(path)
+        folders.append(path)
     else:
-        name, model, folders = path, _load(path), [path] if path.is_dir() else []
+        name, model = path, _load_file(path)
     backbone = getattr(model, "backbone", model)
     config = backbone.get_config()
     if isinstance(backbone, AlbertBackbone):
@@ -71,8 +88,8 @@ def open_files(path: pathlib.Path | keras.Model) -> Files:
     return Files(
         path=name,
         folders=folders,
-        shapes={x: list(weight.shape) for x, weight in weights.items()},
-        read=lambda x: keras.ops.convert_to_tensor(weights[x]),
+        shapes={tensor: list(weight.shape) for tensor, weight in weights.items()},
+        read=lambda tensor: keras.ops.convert_to_tensor(weights[tensor]),
         layouts=(layout,),
         model=model,
         config=config,
@@ -80,9 +97,9 @@ def open_files(path: pathlib.Path | keras.Model) -> Files:
     )
 
 
-def _tokenizer(model: Any, folders: list[pathlib.Path]) -> Any:
+def _tokenizer(model: keras.Model, folders: list[pathlib.Path]) -> TextTokenizer | None:
     """Return the tokenizer of a model, or the one beside a preset of a backbone."""
-    tokenizer = None
+    tokenizer: Any = None
     if getattr(model, "preprocessor", None) is not None:
         tokenizer = model.preprocessor.tokenizer
     elif folders and (file := folders[0] / "tokenizer.json").exists():
@@ -122,24 +139,34 @@ def check_files(path: pathlib.Path) -> None:
     check_head(path)
 
 
-def _load(path: pathlib.Path) -> keras.Model:
+def _load_file(path: pathlib.Path) -> keras.Model:
+    """Load a `.keras` file."""
     check_downloaded(*files_of(path))
-    if not path.is_dir():
-        with name_damage(path, *_DAMAGE), zipfile.ZipFile(path) as archive:
-            check_zip(path)
-            _check_layers(json.loads(archive.read("config.json")), path)
-            with archive.open("model.weights.h5") as weights:
-                stored = _stored_numbers(weights, path)
-        with (
-            name_damage(path, *_DAMAGE),
-            without_initializing(stored, path),
-            warnings.catch_warnings(),
-        ):
-            # The optimizer is not needed here.
-            warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
-            return keras.saving.load_model(path, compile=False)
-    is_task = (path / "task.json").exists()
-    class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
+    with name_damage(path, *_DAMAGE), zipfile.ZipFile(path) as archive:
+        check_zip(path)
+        _check_layers(json.loads(archive.read("config.json")), path)
+        with archive.open("model.weights.h5") as weights:
+            stored = _stored_numbers(weights, path)
+    with (
+        name_damage(path, *_DAMAGE),
+        without_initializing(stored, path),
+        warnings.catch_warnings(),
+    ):
+        # The optimizer is not needed here.
+        warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
+        return keras.saving.load_model(path, compile=False)
+
+
+def _load_preset(path: pathlib.Path) -> keras.Model:
+    """Load a preset.
+
+    `from_preset` of our tasks calls `check_files`, which reads all weights of the
+    backbone for their checksum. Here, only the sizes are read.
+    """
+    check_downloaded(*files_of(path))
+    class_: Any = keras_hub.models.Backbone
+    if (path / "task.json").exists():
+        class_ = _registered(path / "task.json")
     with unchanged(*preset_files(path)), name_damage(path, *_DAMAGE):
         check_downloaded(*preset_files(path))
         fields = read_config(path / "config.json")
@@ -149,28 +176,32 @@ def _load(path: pathlib.Path) -> keras.Model:
             check_bytes(file, size)
         files = sorted(path.glob("*.weights.h5"))
         stored = sum(_stored_numbers(file, file) for file in files)
-        check_head(path)
         with without_initializing(stored, path):
             return class_.from_preset(str(path))
 
 
-def _check_layers(fields: Any, path: pathlib.Path) -> None:
+def _check_layers(fields: dict[str, Any], path: pathlib.Path) -> None:
     """Raise if a config of Keras has more layers than Keras can build."""
     for names, value in keras.tree.flatten_with_path(fields):
-        is_count = names[-1:] and names[-1] in _COUNTS
-        if is_count and isinstance(value, (int, float)) and value > MOST_BLOCKS:
+        if not names or names[-1] not in _COUNTS:
+            continue
+        if isinstance(value, (int, float)) and value > MOST_BLOCKS:
             raise CheckpointError(
                 f"The config in {path} has {names[-1]}={value:g}. Expected at most "
                 f"{MOST_BLOCKS}."
             )
 
 
-def _stored_numbers(file: Any, path: pathlib.Path) -> int:
+def _stored_numbers(file: pathlib.Path | IO[bytes], path: pathlib.Path) -> int:
     """Return how many numbers an HDF5 file has."""
-    found: list[Any] = []
+    arrays: list[h5py.Dataset] = []
+
+    def keep(name: str, item: h5py.Dataset | h5py.Group) -> None:
+        if isinstance(item, h5py.Dataset):
+            arrays.append(item)
+
     with h5py.File(file) as weights:
-        weights.visititems(lambda _, x: found.append(x))
-        arrays = [x for x in found if isinstance(x, h5py.Dataset)]
+        weights.visititems(keep)
         # Data that were never written take no room.
         check_expansion(path, sum(x.nbytes for x in arrays))
         return sum(x.size for x in arrays)
@@ -179,10 +210,10 @@ def _stored_numbers(file: Any, path: pathlib.Path) -> int:
 def _registered(config: pathlib.Path) -> Any:
     """Return the class in a config file of a preset."""
     name = read_config(config).get("registered_name")
-    found = keras.saving.get_registered_object(name)
-    if found is None:
+    registered = keras.saving.get_registered_object(name)
+    if registered is None:
         raise CheckpointError(
             f"{config} is of the unknown class {name!r}. Import the package that "
             "registers it first."
         )
-    return found
+    return registered

@@ -86,9 +86,9 @@ def open_weights(path: pathlib.Path) -> Weights:
 def _index_of(shard: pathlib.Path) -> pathlib.Path:
     """Return the index that lists a shard; raise if there is none."""
     indexes = sorted(x for x in shard.parent.glob("*.json") if is_index(x))
-    found = [x for x in indexes if shard in _read_index(x).values()]
-    if len(found) == 1:
-        return found[0]
+    listing = [x for x in indexes if shard in _read_index(x).values()]
+    if len(listing) == 1:
+        return listing[0]
     start, end = _SHARD.split(shard.name)
     expected = shard.with_name(f"{start}{end}.index.json")
     others = f" Found: {[x.name for x in indexes]}" if indexes else ""
@@ -113,7 +113,7 @@ def _read_index(path: pathlib.Path) -> dict[str, pathlib.Path]:
     return {name: path.with_name(file) for name, file in places.items()}
 
 
-def _is_name(file: Any) -> bool:
+def _is_name(file: object) -> bool:
     """Return whether a file lies beside its index, which may be a stranger's."""
     return isinstance(file, str) and file == pathlib.Path(file).name
 

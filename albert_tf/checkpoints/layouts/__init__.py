@@ -1,15 +1,19 @@
 """One table per layout: the name of each weight in the files of a family."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.checkpoints.layout import Layout
+from albert_tf.checkpoints.layout import Layout, Tensors
 from albert_tf.checkpoints.layouts.huggingface import HUGGINGFACE
 from albert_tf.checkpoints.layouts.kerashub import KERASHUB
 from albert_tf.checkpoints.layouts.original import ALBERT_ZH, GOOGLE
 
 LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
-_NUMBERS = dict.fromkeys(("attention", "feed_forward"), "_{group}_{inner}")
+# The parts that exist once per group and inner layer.
+_BLOCKS = ("attention", "feed_forward")
+# Fields of a config of Keras that are no arguments of the architecture.
+_OF_KERAS = ("name", "trainable", "dtype", "quantized_layers", "lora")
 
 
 def original_layout(arguments: dict[str, Any]) -> Layout:
@@ -23,21 +27,16 @@ def own_layout(arguments: dict[str, Any]) -> Layout:
 
     Each weight has its own name, so that it can hold any model.
     """
-    heads = {part: head.weights for part, head in HEADS.items()}
-    weights = {**original_layout(arguments).weights, **heads}
+    attributes: dict[str, Iterable[str]] = dict(original_layout(arguments).weights)
+    for part, head in HEADS.items():
+        attributes[part] = head.weights
+    weights: dict[str, dict[str, str | Tensors]] = {}
+    for part, paths in attributes.items():
+        scope = f"{part}_{{group}}_{{inner}}" if part in _BLOCKS else part
+        weights[part] = {path: f"{scope}/{path}" for path in paths}
     return Layout(
         name="keras",
         signature="embedding/token_table",
-        weights={
-            part: {
-                attribute: f"{part}{_NUMBERS.get(part, '')}/{attribute}"
-                for attribute in attributes
-            }
-            for part, attributes in weights.items()
-        },
-        fixed={
-            name: value
-            for name, value in arguments.items()
-            if name not in ("name", "trainable", "dtype", "quantized_layers", "lora")
-        },
+        weights=weights,
+        fixed={x: y for x, y in arguments.items() if x not in _OF_KERAS},
     )

@@ -39,14 +39,15 @@ KERASHUB = Layout(
         "classifier": dense("logits"),
     },
     config_fields={
-        **{
-            name: (name,)
-            for name in (
-                *("vocabulary_size", "num_layers", "num_heads", "embedding_dim"),
-                *("hidden_dim", "intermediate_dim", "num_inner_repetitions"),
-                *("max_sequence_length", "num_segments"),
-            )
-        },
+        "vocabulary_size": ("vocabulary_size",),
+        "num_layers": ("num_layers",),
+        "num_heads": ("num_heads",),
+        "embedding_dim": ("embedding_dim",),
+        "hidden_dim": ("hidden_dim",),
+        "intermediate_dim": ("intermediate_dim",),
+        "num_inner_repetitions": ("num_inner_repetitions",),
+        "max_sequence_length": ("max_sequence_length",),
+        "num_segments": ("num_segments",),
         "num_groups": ("num_attention_groups", "num_ffn_groups"),
         "dropout": ("hidden_dropout", "attention_dropout"),
     },
