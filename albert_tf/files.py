@@ -6,6 +6,7 @@ import contextlib
 import errno
 import glob
 import hashlib
+import importlib.resources
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import pathlib
 import re
 import secrets
 import shutil
+import string
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -25,8 +27,23 @@ from albert_tf_lite.errors import AlbertError
 BACKUP = ".training"
 # Suffixes of files, which are mistakes in the name of a directory.
 _FILE_SUFFIXES = (
-    *(".bin", ".ckpt", ".gz", ".h5", ".html", ".json", ".keras", ".npz", ".onnx"),
-    *(".pb", ".pt", ".pth", ".safetensors", ".tar", ".tflite", ".tgz", ".zip"),
+    ".bin",
+    ".ckpt",
+    ".gz",
+    ".h5",
+    ".html",
+    ".json",
+    ".keras",
+    ".npz",
+    ".onnx",
+    ".pb",
+    ".pt",
+    ".pth",
+    ".safetensors",
+    ".tar",
+    ".tflite",
+    ".tgz",
+    ".zip",
 )
 # Our own checkpoints, by their names: in a checkout and in an installed package.
 BUNDLED = ("albert_micro_zh",)
@@ -55,20 +72,21 @@ def find_bundled(name: str | os.PathLike) -> pathlib.Path | None:
     return next(filter(pathlib.Path.is_dir, folders), None)
 
 
-def split_head(path: Any) -> tuple[Any, str | None]:
+def split_head(path: str | os.PathLike) -> tuple[str | os.PathLike, str | None]:
     """Return a checkpoint and the head named after it, as in `"my_model:entities"`.
 
     An existing path of that name is preferred. What precedes the colon must be a
     checkpoint, so that the drive in `C:model` is none.
     """
     text = os.fspath(path)
-    found = _WITH_HEAD.fullmatch(text)
-    if found is None or _is_path(text):
+    match = _WITH_HEAD.fullmatch(text)
+    if match is None or _is_path(text):
         return path, None
-    name, head = found.groups()
-    if name in BUNDLED or name.startswith(HUB) or _is_path(name):
+    name, head = match.groups()
+    is_known = name in BUNDLED or name.startswith(HUB) or name in read_releases()
+    if is_known or _is_path(name):
         return name, head
-    return (name, head) if name in read_releases() else (path, None)
+    return path, None
 
 
 def _is_path(text: str) -> bool:
@@ -293,12 +311,18 @@ def write_text(path: str | os.PathLike, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def write_json(path: str | os.PathLike, fields: Any) -> None:
+def read_template(package: str, name: str) -> string.Template:
+    """Return a text file with `$names` from the folder `templates` of a package."""
+    file = importlib.resources.files(package).joinpath("templates", name)
+    return string.Template(file.read_text("utf-8"))
+
+
+def write_json(path: str | os.PathLike, fields: dict | list) -> None:
     """Write an indented JSON file completely or not at all."""
     write_text(path, json.dumps(fields, ensure_ascii=False, indent=2) + "\n")
 
 
-def decode_utf8(data: bytes, source: Any, hint: str) -> str:
+def decode_utf8(data: bytes, source: str | os.PathLike, hint: str) -> str:
     """Decode UTF-8 text with or without byte order mark.
 
     The error for other encodings names `source` and the line, and ends with `hint`.

@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import keras
 import numpy as np
 
-from albert_tf.files import write_text
+from albert_tf.files import read_template, write_text
 
 MARK = "<!-- Written by albert-tf. Delete this line to keep your changes. -->"
 UNKNOWN = "**?**"
@@ -24,74 +25,13 @@ INPUTS: dict[str, tuple[Any, Any]] = {
     "question": ("Where did Mary move?", "小明去了哪里？"),
     "choices": (["Berlin", "Paris"], ["北京", "上海"]),
 }
-CARD = """\
----
-# license: fill in
-{language}
-library_name: keras
-{pipeline_tag}
-tags: [albert, albert-tf]
----
-{mark}
-
-# {name}
-
-[中文](#中文)
-
-An ALBERT model that {summaries[0]}. Fill in what is marked **?**.
-
-| property | value |
-|---|---|
-| labels, with an example from the data | {labels} |
-| layers / hidden size | {encoder.num_layers} / {encoder.hidden_dim} |
-| vocabulary / maximum length | {encoder.vocabulary_size:,} / {length} tokens |
-| parameters | {parameters:,} ({megabytes:.1f} MB) |
-| training started from | {start} |
-
-Run this in the folder of this file. It needs {needs}.
-
-{code}
-
-| data | file | examples | scores | licence |
-|---|---|---|---|---|
-{data}
-
-If dev chose the epoch, scores on new texts may be lower. The licence of the data may
-forbid publishing the model.
-
-Limits (intended texts, known mistakes, uses to avoid): **?**
-
-# 中文
-
-ALBERT 模型，用于{summaries[1]}。标有 **?** 的地方请自行填写。
-
-| 项目 | 内容 |
-|---|---|
-| 标签及数据中的例子 | {labels} |
-| 层数 / 隐藏维度 | {encoder.num_layers} / {encoder.hidden_dim} |
-| 词表大小 / 最大长度 | {encoder.vocabulary_size:,} / {length} 个 token |
-| 参数量 | {parameters:,}（{megabytes:.1f} MB） |
-| 训练起点 | {start} |
-
-在本文件所在目录下运行，需要安装 {needs}。
-
-{code}
-
-| 数据 | 文件 | 样本数 | 得分 | 许可证 |
-|---|---|---|---|---|
-{data}
-
-如果用 dev 选择 epoch，在新文本上的得分可能更低。模型能否公开发布，取决于数据的许可证。
-
-局限（适用的文本、已知的错误、不适用的场景）：**?**
-"""
 
 
 def write_model_card(
     folder: str | os.PathLike,
-    model: Any,
+    model: keras.Model,
     *,
-    tokenizer: Any = None,
+    tokenizer: keras.layers.Layer | None = None,
     start: str | None = None,
     data: Mapping[str, tuple[str, int, Mapping[str, float]]] | None = None,
     examples: Mapping[str, str] | None = None,
@@ -108,33 +48,32 @@ def write_model_card(
     if path.exists() and MARK not in path.read_text("utf-8", errors="replace"):
         return
     preprocessor = getattr(model, "preprocessor", None)
-    tokenizer = tokenizer or getattr(preprocessor, "tokenizer", None)
-    tokens = tokenizer.get_vocabulary() if tokenizer is not None else []
-    # English vocabularies have some Chinese characters, too.
-    chinese = sum(bool(re.search("[\u4e00-\u9fff]", x)) for x in tokens)
-    language = ("zh" if chinese > len(tokens) / 10 else "en") if tokens else None
+    if tokenizer is None and preprocessor is not None:
+        tokenizer = preprocessor.tokenizer
+    language = _language(tokenizer)
     tag = model.pipeline_tag
     encoder = getattr(model, "backbone", model)
-    size = sum(math.prod(x.shape) * np.dtype(x.dtype).itemsize for x in model.weights)
-    names = getattr(model, "class_names", getattr(model, "labels", None)) or ()
-    examples = examples or dict.fromkeys(names, "")
-    labels = [": ".join(map(_escape, filter(None, x))) for x in examples.items()]
+    english, chinese = model.summaries or (UNKNOWN, UNKNOWN)
     needs, python, command = usage or _usage(model, language)
-    card = CARD.format(
+    length = getattr(preprocessor, "sequence_length", encoder.max_sequence_length)
+    card = read_template("albert_tf", "model_card.md").substitute(
         language=f"language: {language}" if language else "# language: fill in",
         pipeline_tag=f"pipeline_tag: {tag}" if tag else "# pipeline_tag: fill in",
         mark=MARK,
         name=type(model).__name__,
-        summaries=model.summaries or (UNKNOWN, UNKNOWN),
-        labels="<br>".join(_first_labels(labels)) or "—",
-        encoder=encoder,
-        parameters=model.count_params(),
-        megabytes=size / 1e6,
-        length=getattr(preprocessor, "sequence_length", encoder.max_sequence_length),
+        summary_english=english,
+        summary_chinese=chinese,
+        labels="<br>".join(_labels(model, examples)) or "—",
+        num_layers=encoder.num_layers,
+        hidden_dim=encoder.hidden_dim,
+        vocabulary_size=f"{encoder.vocabulary_size:,}",
+        length=length,
+        parameters=f"{model.count_params():,}",
+        megabytes=f"{_num_bytes(model) / 1e6:.1f}",
         start=_file_name(start) if start else UNKNOWN,
         needs=needs,
         code=f"```python\n{python}\n```\n\n```sh\n{command}\n```",
-        data=_rows(data or {}) or f"| {' | '.join([UNKNOWN] * 5)} |",
+        data=_data_rows(data or {}),
     )
     write_text(path, card)
 
@@ -146,43 +85,85 @@ def excerpt(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _first_labels(labels):
-    """Return the first labels, and the number of all if there are more."""
+def _language(tokenizer: keras.layers.Layer | None) -> str | None:
+    """Return the language of a vocabulary, `None` without one."""
+    if tokenizer is None or not tokenizer.get_vocabulary():
+        return None
+    tokens = tokenizer.get_vocabulary()
+    chinese = [token for token in tokens if re.search("[\u4e00-\u9fff]", token)]
+    # English vocabularies have some Chinese characters, too.
+    return "zh" if len(chinese) > len(tokens) / 10 else "en"
+
+
+def _num_bytes(model: keras.Model) -> int:
+    """Return the bytes of the weights."""
+    sizes = [math.prod(x.shape) * np.dtype(x.dtype).itemsize for x in model.weights]
+    return sum(sizes)
+
+
+def _labels(model: keras.Model, examples: Mapping[str, str] | None) -> list[str]:
+    """Return the first labels with their examples, and the number of all if more."""
+    if not examples:
+        names = getattr(model, "class_names", getattr(model, "labels", None))
+        examples = dict.fromkeys(names or (), "")
+    labels = []
+    for label, example in examples.items():
+        labels.append(_escape(label))
+        if example:
+            labels[-1] += f": {_escape(example)}"
     if len(labels) <= SHOWN_LABELS:
         return labels
     return [*labels[:SHOWN_LABELS], f"… ({len(labels):,})"]
 
 
-def _rows(data):
+def _data_rows(data: Mapping[str, tuple[str, int, Mapping[str, float]]]) -> str:
+    """Return the rows of the table of data files."""
+    if not data:
+        return f"| {' | '.join([UNKNOWN] * 5)} |"
     rows = []
     for name, (file, count, scores) in data.items():
-        file = _file_name(file)
         shown = ", ".join(f"`{x}` {y:.4g}" for x, y in scores.items() if y is not None)
-        rows.append(f"| {name} | {file} | {count:,} | {shown} | {UNKNOWN} |")
+        rows.append(
+            f"| {name} | {_file_name(file)} | {count:,} | {shown} | {UNKNOWN} |"
+        )
     return "\n".join(rows)
 
 
-def _file_name(path):
+def _file_name(path: str) -> str:
+    """Return the name of a file, or an address, for a table."""
     # Without the folders of this machine.
     return _escape(path if "://" in path else pathlib.Path(path).resolve().name)
 
 
-def _escape(markdown):
+def _escape(markdown: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~$#])", r"\\\1", markdown)
 
 
-def _usage(model, language):
+def _usage(model: keras.Model, language: str | None) -> tuple[str, str, str]:
+    """Return the needed packages, Python code and a command."""
     if language is None:  # Without a vocabulary.
         load = f'model = albert_tf.models.{type(model).__name__}.from_preset(".")'
         return "albert-tf", f"import albert_tf\n\n{load}", "albert-tf inspect ."
     task = getattr(model, "name_of_task", None) or "fill-mask"
     names = ["masked"] if task == "fill-mask" else model.text_inputs
-    parts = [INPUTS.get(x, INPUTS["text"])[language == "zh"] for x in names]
+    example = tuple(example_input(name, language == "zh") for name in names)
+    shown = repr(example[0] if len(example) == 1 else example)
     python = f"""\
 import albert_tf
 
 answer = albert_tf.pipeline("{task}", ".")
-print(answer({tuple(parts) if len(parts) > 1 else parts[0]!r}))"""
-    texts = [x for part in parts for x in ([part] if isinstance(part, str) else part)]
-    line = ("$" if len(texts) > 1 else "") + "'" + r"\t".join(texts) + "'"
+print(answer({shown}))"""
+    texts: list[str] = []
+    for value in example:
+        texts += [value] if isinstance(value, str) else value
+    line = f"'{texts[0]}'"
+    if len(texts) > 1:
+        # In this form a shell reads a tab.
+        line = "$'" + r"\t".join(texts) + "'"
     return "albert-tf", python, f"albert-tf predict . --task {task} {line}"
+
+
+def example_input(name: str, is_chinese: bool) -> str | list[str]:
+    """Return an example of an input of a task, by its name in `text_inputs`."""
+    english, chinese = INPUTS.get(name, INPUTS["text"])
+    return chinese if is_chinese else english

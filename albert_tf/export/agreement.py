@@ -7,6 +7,7 @@ from typing import Any
 
 from albert_tf_lite import OnnxModel
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.exported_model import Texts
 
 # The tasks whose answers are numbers, of which none equals that of float32.
 _NUMBERS = ("regression", "text-embedding")
@@ -29,7 +30,7 @@ def check_comparable(task_name: str, precision: str) -> None:
         )
 
 
-def agreement(plain: bytes, quantized: bytes, texts: Any) -> dict[str, Any]:
+def agreement(plain: bytes, quantized: bytes, texts: Texts) -> dict[str, Any]:
     """Compare the answers of two ONNX files, given by their contents.
 
     Scores may differ. All labels, entities or the whole span of an answer must be
@@ -39,14 +40,14 @@ def agreement(plain: bytes, quantized: bytes, texts: Any) -> dict[str, Any]:
         A dict of `answers`, the share of texts with equal answers, and `examples`,
         the number of texts.
     """
-    expected, found = (_decisions(content, texts) for content in (plain, quantized))
+    expected, given = _decisions(plain, texts), _decisions(quantized, texts)
     if not expected:
         raise AlbertError("`compare` has no texts. Pass texts, or leave it out.")
-    equal = sum(map(set.__eq__, expected, found))
-    return {"answers": equal / len(expected), "examples": len(expected)}
+    equal = [a == b for a, b in zip(expected, given, strict=True)]
+    return {"answers": sum(equal) / len(equal), "examples": len(equal)}
 
 
-def _decisions(content, texts):
+def _decisions(content: bytes, texts: Texts) -> list[set[tuple]]:
     """Return the answers of a file without their scores, as sets."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
@@ -57,10 +58,14 @@ def _decisions(content, texts):
         path = Path(folder, "model.onnx")
         path.write_bytes(content)
         answers = OnnxModel(path).answers(texts)
-    return [
-        {
-            tuple((name, x[name]) for name in sorted(x.keys() - _SCORES))
-            for x in (answer if isinstance(answer, list) else [answer])
-        }
-        for answer in answers
-    ]
+    decisions = []
+    for answer in answers:
+        choices = answer if isinstance(answer, list) else [answer]
+        decisions.append({_without_scores(choice) for choice in choices})
+    return decisions
+
+
+def _without_scores(choice: dict[str, Any]) -> tuple:
+    """Return a class, a span or an entity as a tuple of names and values."""
+    names = sorted(choice.keys() - _SCORES)
+    return tuple((name, choice[name]) for name in names)

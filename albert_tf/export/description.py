@@ -7,11 +7,15 @@ import keras
 
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.layers.private_keras import inner_layers
+from albert_tf.models.task import AlbertTask
+from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError
 
 
-def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
+def describe(
+    task: AlbertTask, precision: str, precisions: tuple[str, ...]
+) -> dict[str, Any]:
     """Return the settings of a LiteRT or ONNX file, values that JSON can hold.
 
     `task`, `pairs`, `output` (the name of the network's output), `units` (its width),
@@ -39,7 +43,10 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
             "LiteRT and ONNX files read names of special tokens as text. Leave out "
             "`special_tokens_in_strings=`, or use albert_tf.export.saved_model."
         )
-    sentence_piece = getattr(tokenizer, "proto", None)
+    vocabulary = tokenizer.get_vocabulary()
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        proto: Any = tokenizer.proto
+        vocabulary = base64.b64encode(proto).decode()
     return {
         **settings,
         # An embedder learns from pairs, but takes single texts.
@@ -47,18 +54,16 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
         "units": head_of(task).units if task.heads else task.output.shape[-1],
         "sequence_length": task.preprocessor.sequence_length,
         **tokenization,
-        "vocabulary": base64.b64encode(sentence_piece).decode()
-        if sentence_piece
-        else tokenizer.get_vocabulary(),
+        "vocabulary": vocabulary,
     }
 
 
-def head_of(task: Any) -> keras.layers.Dense:
+def head_of(task: AlbertTask) -> keras.layers.Dense:
     """Return the last layer of a task."""
     return getattr(task, HEADS[task.heads[0]].attribute)
 
 
-def check_preprocessor(task: Any) -> None:
+def check_preprocessor(task: AlbertTask) -> None:
     """Raise unless the task takes strings."""
     if task.preprocessor is None:
         raise AlbertError(
@@ -67,7 +72,7 @@ def check_preprocessor(task: Any) -> None:
         )
 
 
-def check_not_quantized(task: Any) -> None:
+def check_not_quantized(task: AlbertTask) -> None:
     """Raise if the weights of a task were quantized by Keras."""
     if any(getattr(x, "quantization_mode", None) for x in inner_layers(task)):
         raise AlbertError(

@@ -9,10 +9,11 @@ import numpy as np
 
 from albert_tf.export.litert_files import litert
 from albert_tf.export.onnx_files import onnx
+from albert_tf.export.transformers_js import WebNetwork
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite import LiteRTModel, OnnxModel
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import ExportedModel
+from albert_tf_lite.exported_model import ExportedModel, Texts
 
 # The writer and the reader of each engine's files.
 ENGINES: dict[str, Any] = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
@@ -25,7 +26,9 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     not safe in several threads.
 
     Args:
-        task: a task that `albert_tf.export.onnx` takes.
+        task: a text or multi-label classifier, regressor, token classifier, embedder or
+            sentence-order model; for ONNX Runtime also a model for question answering
+            or multiple choice.
         engine: `"onnx"` for ONNX Runtime or `"litert"` for LiteRT, extras of the same
             names.
 
@@ -35,7 +38,8 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
 
     Raises:
         ImportError: if the engine is not installed.
-        AlbertError: if the engine is unknown, or as `albert_tf.export.onnx`.
+        AlbertError: if the engine is unknown, the class of the task or the activation
+            is not supported, or the model has no preprocessor or is quantized.
 
     Example:
     ```python
@@ -54,20 +58,22 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
         return opens(path)
 
 
-def largest_difference(task: Any, model: Any, texts: Any) -> float:
+def largest_difference(
+    task: AlbertTask, model: ExportedModel | WebNetwork, texts: Texts
+) -> float:
     """Return the largest difference between the outputs of a file and its task."""
     features = {name: x.numpy() for name, x in task.preprocessor(texts).items()}
     outputs = task(features, training=False)
     if isinstance(outputs, dict):
         outputs = keras.ops.stack(list(outputs.values()), axis=-1)
     # Each choice of an example is a row of the file.
-    rows = {name: x.reshape(-1, x.shape[-1]) for name, x in features.items()}
-    found = model.call(rows)
-    difference = keras.ops.convert_to_numpy(outputs) - found.reshape(outputs.shape)
+    rows = {name: ids.reshape(-1, ids.shape[-1]) for name, ids in features.items()}
+    of_file = model.call(rows)
+    difference = keras.ops.convert_to_numpy(outputs) - of_file.reshape(outputs.shape)
     # Outputs of padding tokens and of missing choices may differ.
-    is_token, where = features["padding_mask"] > 0, ...
-    if found.ndim == 3:
-        where = is_token
+    is_token = features["padding_mask"] > 0
+    if of_file.ndim == 3:
+        difference = difference[is_token]
     elif is_token.ndim == 3:
-        where = is_token.any(axis=-1)
-    return float(np.abs(difference)[where].max())
+        difference = difference[is_token.any(axis=-1)]
+    return float(np.abs(difference).max())

@@ -1,3 +1,5 @@
+"""Write LiteRT files, with one signature per length."""
+
 import hashlib
 import json
 import os
@@ -142,21 +144,23 @@ class _Backbone(AlbertBackbone):
 
 def _rebuild(task, positions):
     """Copy a task, with or without LoRA, to one of `positions` in float32."""
-    changed = {"dtype": "float32", "max_sequence_length": positions, "lora": None}
-    backbone = _Backbone.from_config({**task.backbone.get_config(), **changed})
-    config = {**task.get_config(), "backbone": backbone, "preprocessor": None}
+    config = task.backbone.get_config()
+    config.update(dtype="float32", max_sequence_length=positions, lora=None)
+    backbone = _Backbone.from_config(config)
+    config = task.get_config()
     config.pop("dtype", None)
-    rebuilt = type(task)(**{**config, "compile": False})
+    config.update(backbone=backbone, preprocessor=None, compile=False)
+    rebuilt = type(task)(**config)
     weights = [x for x in task.weights if not x.name.startswith("lora_")]
     for weight, other in zip(rebuilt.weights, weights, strict=True):
         # The position table of the copy may have fewer rows.
         weight.assign(ops.cast(other, "float32")[: weight.shape[0]])
-    dense = (
-        [x for x in inner_layers(model) if isinstance(x, keras.layers.Dense)]
-        for model in (rebuilt, task)
-    )
-    for layer, other in zip(*dense, strict=True):
+    for layer, other in zip(_dense_layers(rebuilt), _dense_layers(task), strict=True):
         # With LoRA the kernel is a sum.
         if other.lora_enabled:
             layer.kernel.assign(other.kernel)
     return rebuilt
+
+
+def _dense_layers(model: keras.Model) -> list[keras.layers.Dense]:
+    return [x for x in inner_layers(model) if isinstance(x, keras.layers.Dense)]

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 import h5py
 import numpy as np
@@ -22,8 +21,8 @@ from albert_tf.files import check_replaced, complete_file
 from albert_tf.layers.common import suggest_arguments
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import SETTINGS, checksum_field
-from albert_tf_lite.opening import preset_digest
+from albert_tf_lite.exported_model import SETTINGS, Texts, checksum_field
+from albert_tf_lite.network_files import preset_digest
 from albert_tf_lite.pointers import check_downloaded
 
 
@@ -35,7 +34,7 @@ def onnx(
     precision: str = "float32",
     preset: str | os.PathLike | None = None,
     weights: str | os.PathLike | None = None,
-    compare: Any = None,
+    compare: Texts | None = None,
 ) -> None:
     """Write an ONNX file, for ONNX Runtime, OpenVINO and Triton.
 
@@ -45,8 +44,9 @@ def onnx(
     `albert_tf_lite.OnnxModel` takes strings, without TensorFlow.
 
     Args:
-        task: as in `albert_tf.export.litert`, or a model for question answering or
-            multiple choice.
+        task: a text or multi-label classifier, regressor, token classifier, embedder,
+            sentence-order model, or model for question answering or multiple choice,
+            with a preprocessor.
         path: path of the file, such as `"model.onnx"`. Replaces another file of this
             suffix.
         precision: `"float32"`, or `"int8"` for a third of the size and more speed:
@@ -60,10 +60,11 @@ def onnx(
         weights: optional path of the `.data-00000-of-00001` file, beside `path`, of a
             checkpoint with this model. The ONNX file then holds the graph, and reads
             the weights there.
-        compare: optional texts, as for `predict`, which the training has not seen. An
-            int8 file then contains the share of them to which it gives the answer of
-            float32. `albert_tf_lite.pipeline` uses the file by default if that is
-            0.995 or more of at least 200 texts.
+        compare: optional texts which the training has not seen: a list of strings, or
+            the tuple of the lists of an example's parts. An int8 file then contains the
+            share of them to which it gives the answer of float32.
+            `albert_tf_lite.pipeline` uses the file by default if that is 0.995 or more
+            of at least 200 texts.
 
     Raises:
         FileExistsError: if `path` is a file of another kind.
@@ -101,8 +102,9 @@ def onnx(
     plain = network.model({output: output_shape(task, settings["units"])})
     model = quantize(plain, library) if precision == "int8" else plain
     if compare is not None:
-        expected, found = (_content(x, settings, library) for x in (plain, model))
-        settings["agreement"] = agreement(expected, found, compare)
+        expected = _content(plain, settings, library)
+        quantized = _content(model, settings, library)
+        settings["agreement"] = agreement(expected, quantized, compare)
     with complete_file(path) as temporary:
         temporary.write_bytes(_content(model, settings, library))
 
@@ -139,14 +141,16 @@ def _are_in_files(task, files):
         check_downloaded(path)
         with h5py.File(path) as file:
             file.visititems(collect)
-    weights = (np.asarray(x.value).tobytes() for x in task.trainable_weights)
-    return all(x in stored for x in weights)
+    for weight in task.trainable_weights:
+        if np.asarray(weight.value).tobytes() not in stored:
+            return False
+    return True
 
 
 def _are_in_checkpoint(task, opened):
     """Return whether an open checkpoint has each weight of a model."""
     for weight, tensors in plan_weights(opened.layout, task):
-        if not opened.shapes.keys() >= {*tensors.names}:
+        if not set(tensors.names) <= opened.shapes.keys():
             return False
         stored = tensors.to_weight([opened.read(name) for name in tensors.names])
         if not np.array_equal(stored, weight):
@@ -162,7 +166,7 @@ def _content(model, settings, library):
     return content + checksum_field(hashlib.sha256(content).hexdigest())
 
 
-def output_shape(task: Any, units: int) -> list:
+def output_shape(task: AlbertTask, units: int) -> list[str | int]:
     """Return the shape of the output."""
     is_per_token = task.heads and HEADS[task.heads[0]].reads == "sequence"
     return ["batch", "time", units] if is_per_token else ["batch", units]
@@ -177,16 +181,18 @@ def _head(task, network):
     return embedding(task, network, states)
 
 
-def head_input(task: Any, network: Network) -> str:
+def head_input(task: AlbertTask, network: Network) -> str:
     """Add what the head of a task reads."""
     if HEADS[task.heads[0]].reads == "sequence":
         return network.states()[-1]
     mode = getattr(task, "pooling_mode", "cls")
-    x = _pool(network, mode, network.states(first_only=mode == "cls"))
-    return network.dense(network.backbone.pooled_dense, x) if mode == "cls" else x
+    pooled = _pool(network, mode, network.states(first_only=mode == "cls"))
+    if mode == "cls":
+        return network.dense(network.backbone.pooled_dense, pooled)
+    return pooled
 
 
-def embedding(task: Any, network: Network, states: Sequence[str]) -> str:
+def embedding(task: AlbertTask, network: Network, states: Sequence[str]) -> str:
     """Add the vectors of an embedder, from the outputs of the layers."""
     vectors = _pool(network, task.pooling_mode, states)
     if not task.normalize:

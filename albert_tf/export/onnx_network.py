@@ -64,12 +64,14 @@ class StoredWeights:
             for count in (1, 3):
                 if array.shape[-1] % count:
                     continue
-                parts = np.split(array, count, axis=-1)
-                offsets = [self._data.find(x.tobytes()) for x in parts]
+                pieces = np.split(array, count, axis=-1)
+                offsets = [self._data.find(piece.tobytes()) for piece in pieces]
                 if min(offsets) >= 0:
-                    places = zip(parts, offsets, strict=True)
-                    found = [self._tensor(f"{name}_{y}", x, y) for x, y in places]
-                    return found, array is not values
+                    tensors = [
+                        self._tensor(f"{name}_{offset}", piece, offset)
+                        for piece, offset in zip(pieces, offsets, strict=True)
+                    ]
+                    return tensors, array is not values
         raise AlbertError(
             f"{self._name} lacks the weights {name}. Pass the data file of a "
             "checkpoint in the original form with this model."
@@ -162,15 +164,17 @@ class Network:
         )
         return names if outputs > 1 else names[0]
 
-    def weight(self, variable: keras.Variable, owner: Any = None) -> str:
-        """Add a variable, or a tensor computed by its `owner`."""
-        owner = owner or variable
-        if id(owner) in self._names:
-            return self._names[id(owner)]
+    def weight(
+        self, variable: keras.Variable, owner: keras.layers.Layer | None = None
+    ) -> str:
+        """Add a variable, or a tensor that its `owner` computes."""
+        source = variable if owner is None else owner
+        if id(source) in self._names:
+            return self._names[id(source)]
         values = keras.ops.convert_to_numpy(keras.ops.cast(variable, "float32"))
-        return self._add(id(owner), owner.path, values)
+        return self._add(id(source), source.path, values)
 
-    def constant(self, value: Any) -> str:
+    def constant(self, value: int | float | list[int] | np.ndarray) -> str:
         """Add a number or an array."""
         if not isinstance(value, np.ndarray):
             dtype = "float32" if isinstance(value, float) else "int64"
@@ -233,16 +237,20 @@ class Network:
 
     def _embedding(self, layer):
         table = self.weight(layer.token_embedding.embeddings, layer.token_embedding)
-        x = self.node("Gather", table, self.token_ids)
+        tokens = self.node("Gather", table, self.token_ids)
         if layer.project_first:
-            x = self.dense(layer.projection, x)
-        segments = self.weight(layer.segment_table)
-        x = self.node("Add", x, self.node("Gather", segments, self.segment_ids))
+            tokens = self.dense(layer.projection, tokens)
+        segment_table = self.weight(layer.segment_table)
+        segments = self.node("Gather", segment_table, self.segment_ids)
+        total = self.node("Add", tokens, segments)
         time = self.node("Shape", self.token_ids, start=1)
-        positions = self.weight(layer.position_table)
-        x = self.node("Add", x, self.node("Slice", positions, [0], time, [0]))
-        x = self.layer_norm(layer.layer_norm, x)
-        return x if layer.project_first else self.dense(layer.projection, x)
+        position_table = self.weight(layer.position_table)
+        positions = self.node("Slice", position_table, [0], time, [0])
+        total = self.node("Add", total, positions)
+        normalized = self.layer_norm(layer.layer_norm, total)
+        if layer.project_first:
+            return normalized
+        return self.dense(layer.projection, normalized)
 
     def _block(self, block, x, first_only=False):
         x = self._half(block.attention, x, self._attention, first_only)
@@ -250,32 +258,42 @@ class Network:
 
     def _half(self, half, x, compute, first_only=False):
         """Add half a block with its residual connection and LayerNorm."""
-        inner = self.layer_norm(half.layer_norm, x) if half.normalize_first else x
+        inner = x
+        if half.normalize_first:
+            inner = self.layer_norm(half.layer_norm, x)
         inner = compute(half, inner, first_only)
-        x = self.node("Add", self._first(x) if first_only else x, inner)
-        return x if half.normalize_first else self.layer_norm(half.layer_norm, x)
+        if first_only:
+            x = self._first(x)
+        total = self.node("Add", x, inner)
+        if half.normalize_first:
+            return total
+        return self.layer_norm(half.layer_norm, total)
 
     def _attention(self, half, x, first_only):
         width = half.num_heads * half.head_dim
-        x = self.dense(half.query_key_value, x)
-        query, key, value = self.node("Split", x, [width] * 3, axis=-1, outputs=3)
+        joined = self.dense(half.query_key_value, x)
+        query, key, value = self.node("Split", joined, [width] * 3, axis=-1, outputs=3)
         if first_only:
             query = self._first(query)
 
-        def split_heads(x, *order):
-            x = self.node("Reshape", x, [0, 0, half.num_heads, half.head_dim])
-            return self.node("Transpose", x, perm=order)
+        def split_heads(tensor: str, order: list[int]) -> str:
+            shape = [0, 0, half.num_heads, half.head_dim]
+            return self.node(
+                "Transpose", self.node("Reshape", tensor, shape), perm=order
+            )
 
-        scores = self.node(
-            "MatMul", split_heads(query, 0, 2, 1, 3), split_heads(key, 0, 2, 3, 1)
-        )
+        # [batch, heads, time, head_dim], the key with the last two axes exchanged.
+        query = split_heads(query, [0, 2, 1, 3])
+        key = split_heads(key, [0, 2, 3, 1])
+        value = split_heads(value, [0, 2, 1, 3])
+        scores = self.node("MatMul", query, key)
         scores = self.node("Mul", scores, half.head_dim**-0.5)
         scores = self.node("Add", scores, self.key_bias)
         probabilities = self.node("Softmax", scores, axis=-1)
-        x = self.node("MatMul", probabilities, split_heads(value, 0, 2, 1, 3))
-        x = self.node("Transpose", x, perm=[0, 2, 1, 3])
-        x = self.node("Reshape", x, [0, 0, width])
-        return self.dense(half.output_dense, x)
+        attended = self.node("MatMul", probabilities, value)
+        attended = self.node("Transpose", attended, perm=[0, 2, 1, 3])
+        attended = self.node("Reshape", attended, [0, 0, width])
+        return self.dense(half.output_dense, attended)
 
     def _feed_forward(self, half, x, first_only):
         x = self.activate(half.activation, self.dense(half.intermediate_dense, x))

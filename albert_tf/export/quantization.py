@@ -1,8 +1,12 @@
 """Weights of an ONNX graph in 8 bits, with activations scaled per token."""
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import onnx
 
 # Products of two unsigned 8-bit activations and such weights just fit into 16 bits,
 # in which processors with AVX2 and without VNNI add them.
@@ -11,7 +15,9 @@ _LARGEST_WEIGHT = 64
 _STEP, _ZERO = np.float32(1 / 127), np.uint8(128)
 
 
-def quantize(model: Any, library: Any, table_bits: int = 16) -> Any:
+def quantize(
+    model: "onnx.ModelProto", library: ModuleType, table_bits: int = 16
+) -> "onnx.ModelProto":
     """Return an `onnx.ModelProto` with the weights of products in 8 bits.
 
     Tables have 16 bits, or with `table_bits=8` a scale per row: a smaller file, and
@@ -42,9 +48,10 @@ class _Quantizer:
         initializers += self._initializers.values()
         result = self._onnx.ModelProto()
         result.CopyFrom(self._model)
-        for field, values in (("node", self._nodes), ("initializer", initializers)):
-            result.graph.ClearField(field)
-            getattr(result.graph, field).extend(values)
+        result.graph.ClearField("node")
+        result.graph.node.extend(self._nodes)
+        result.graph.ClearField("initializer")
+        result.graph.initializer.extend(initializers)
         return result
 
     def _add(self, node):
@@ -65,9 +72,9 @@ class _Quantizer:
         # A row of zeros stays one.
         floor = self._constant("smallest_scale", np.float32(1e-30))
         largest = self._node("Max", largest, floor)
-        scale = self._constant("step", _STEP), self._constant("zero", _ZERO)
-        row = self._node("QuantizeLinear", self._node("Div", x, largest), *scale)
-        row = self._node("DequantizeLinear", row, *scale)
+        step, zero = self._constant("step", _STEP), self._constant("zero", _ZERO)
+        row = self._node("QuantizeLinear", self._node("Div", x, largest), step, zero)
+        row = self._node("DequantizeLinear", row, step, zero)
         values, scales = self._quantized_weight(weight, 0, _LARGEST_WEIGHT)
         zeros = np.zeros(weight.dims[1], "int8")
         zeros = self._constant(f"{weight.name}_zeros", zeros)
@@ -93,15 +100,15 @@ class _Quantizer:
 
         A scale is shared over `axis`.
         """
-        names = [f"{weight.name}_{x}_{axis}" for x in ("int8", "scales")]
-        if names[0] not in self._initializers:
+        integers_name = f"{weight.name}_int8_{axis}"
+        scales_name = f"{weight.name}_scales_{axis}"
+        if integers_name not in self._initializers:
             values = self._onnx.numpy_helper.to_array(weight)
             largest = np.abs(values).max(axis=axis, keepdims=True)
             scales = np.maximum(largest / most, 1e-30).astype("float32")
-            integers = np.round(values / scales).astype("int8")
-            for name, x in zip(names, (integers, scales.ravel()), strict=True):
-                self._constant(name, x)
-        return names
+            self._constant(integers_name, np.round(values / scales).astype("int8"))
+            self._constant(scales_name, scales.ravel())
+        return integers_name, scales_name
 
     def _constant(self, name, value):
         if name not in self._initializers:

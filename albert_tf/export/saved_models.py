@@ -4,7 +4,7 @@ import importlib.util
 import os
 import pathlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -14,6 +14,7 @@ from albert_tf.files import (
     check_directory,
     check_space,
     name_final_path,
+    read_template,
     temporary_directory,
     write_json,
 )
@@ -31,16 +32,14 @@ ROWS_AT_A_TIME = 64
 _WARMUP_LENGTHS = (16, 32, 64, 128, 256, 512)
 # The files and directories of an export.
 _EXPORTED = {
-    *("saved_model.pb", "fingerprint.pb", "variables", "assets", "assets.extra"),
-    *("README.md", "labels.json"),
+    "saved_model.pb",
+    "fingerprint.pb",
+    "variables",
+    "assets",
+    "assets.extra",
+    "README.md",
+    "labels.json",
 }
-
-_PYTHON = """\
-import tensorflow as tf
-import tensorflow_text  # Registers the operations of the tokenizer.
-
-ask = tf.saved_model.load(".").signatures["serving_default"]
-print(ask({example}))"""
 _COMMAND = "saved_model_cli show --all --dir ."
 
 
@@ -121,16 +120,22 @@ def saved_model(
         _write_warmup(task, specs, folder)
         if labels:
             write_json(folder / "labels.json", labels)
-        example = ", ".join(
-            f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
-            for spec in functions["serving_default"].input_signature
-        )
-        python = _PYTHON.format(example=example)
-        usage = "tensorflow, tensorflow-text", python, _COMMAND
         facts = {"examples": dict.fromkeys(labels or (), ""), **(card or {})}
+        python = _example(functions["serving_default"].input_signature)
+        usage = "tensorflow, tensorflow-text", python, _COMMAND
         write_model_card(folder, task, usage=usage, **facts)
 
     return write_version(directory, version, write)
+
+
+def _example(specs: Sequence[tf.TensorSpec]) -> str:
+    """Return Python code that asks a SavedModel."""
+    arguments = []
+    for spec in specs:
+        text = [["很好"]] if spec.shape.rank else ["很好"]
+        arguments.append(f"{spec.name}=tf.constant({text!r})")
+    template = read_template("albert_tf.export", "saved_model.py.txt")
+    return template.substitute(arguments=", ".join(arguments)).rstrip("\n")
 
 
 def check_text_ops() -> None:
@@ -212,7 +217,8 @@ def _checked(texts, specs):
 
     A check fails with the name of its node. Assertions would be stripped.
     """
-    first, *others = map(_check_shape, texts, specs)
+    texts = [_check_shape(text, spec) for text, spec in zip(texts, specs, strict=True)]
+    first, others = texts[0], texts[1:]
     for text, spec in zip(others, specs[1:], strict=True):
         nothing = tf.strings.substr(text, 0, 0)
         if spec.shape.rank > 1:
@@ -221,7 +227,7 @@ def _checked(texts, specs):
         first = tf.strings.join([first, nothing], name=name)
     # No other operation reads the texts, and fails, before these checks.
     with tf.control_dependencies([first]):
-        return (first, *map(tf.identity, others))
+        return (first, *[tf.identity(text) for text in others])
 
 
 def _check_shape(text, spec):
@@ -250,8 +256,8 @@ def write_version(
     directory = pathlib.Path(directory)
     check_directory(directory)
     if version is None:
-        found = os.listdir(directory) if directory.exists() else []
-        if others := sorted(set(found) - _EXPORTED):
+        names = os.listdir(directory) if directory.exists() else []
+        if others := sorted(set(names) - _EXPORTED):
             raise FileExistsError(
                 f"{directory} holds files that are not of an export: "
                 f"{', '.join(others)}. Move them, or choose another directory."
@@ -314,7 +320,8 @@ def _write_warmup(task, specs, directory):
     folder = directory / "assets.extra"
     folder.mkdir()
     longest = task.preprocessor.sequence_length
-    lengths = [*(length for length in _WARMUP_LENGTHS if length < longest), longest]
+    lengths = [length for length in _WARMUP_LENGTHS if length < longest]
+    lengths.append(longest)
     with tf.io.TFRecordWriter(str(folder / "tf_serving_warmup_requests")) as writer:
         for length in lengths:
             # A Chinese character is one token in every vocabulary.

@@ -6,6 +6,7 @@ has the Unicode data of another year.
 
 import base64
 import functools
+import itertools
 import re
 import sys
 import unicodedata
@@ -15,8 +16,7 @@ from typing import Any
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-from albert_tf.tokenizers import SentencePieceTokenizer
-from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 from albert_tf.tokenizers.word_piece_tokenizer import UNSPACED
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SPACE_PIECE, comma_parts
@@ -28,7 +28,9 @@ _UNIGRAM = 1
 
 
 def tokenizer_json(
-    tokenizer: TextTokenizer, sequence_length: int, decodes: bool = True
+    tokenizer: WordPieceTokenizer | SentencePieceTokenizer,
+    sequence_length: int,
+    decodes: bool = True,
 ) -> dict[str, Any]:
     """Return the content of a `tokenizer.json` with the ids of a tokenizer.
 
@@ -38,9 +40,11 @@ def tokenizer_json(
         decodes: bool. Declare the special tokens, so that decoders skip them. Their
             names in a text then are special tokens, too.
     """
-    is_pieces = isinstance(tokenizer, SentencePieceTokenizer)
-    parts = _sentence_piece(tokenizer) if is_pieces else _word_piece(tokenizer)
-    special = tokenizer.special_tokens if decodes or is_pieces else []
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        fields, decodes = _sentence_piece(tokenizer), True
+    else:
+        fields = _word_piece(tokenizer)
+    special = tokenizer.special_tokens if decodes else []
     added = [_added_token(tokenizer, token, special=True) for token in special]
     added += [
         _added_token(tokenizer, token, normalized=any_case)
@@ -49,21 +53,27 @@ def tokenizer_json(
     return {
         "version": "1.0",
         "truncation": {
-            **{"direction": "Right", "strategy": "LongestFirst", "stride": 0},
+            "direction": "Right",
+            "strategy": "LongestFirst",
+            "stride": 0,
             "max_length": sequence_length,
         },
         "padding": None,
         "added_tokens": sorted(added, key=lambda x: x["id"]),
-        **parts,
+        **fields,
         "post_processor": _template(tokenizer),
     }
 
 
 def _added_token(tokenizer, token, special=False, normalized=False):
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip"), False)
     return {
-        **{"id": tokenizer.token_to_id(token), "content": token},
-        **{**flags, "normalized": normalized, "special": special},
+        "id": tokenizer.token_to_id(token),
+        "content": token,
+        "single_word": False,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": normalized,
+        "special": special,
     }
 
 
@@ -93,17 +103,18 @@ def _template(tokenizer):
 # === WordPiece ===
 
 
-def _word_piece(tokenizer: Any) -> dict[str, Any]:
-    strips = tokenizer.strip_accents
-    strips = tokenizer.lowercase if strips is None else strips
+def _word_piece(tokenizer: WordPieceTokenizer) -> dict[str, Any]:
+    strips_accents = tokenizer.strip_accents
+    if strips_accents is None:
+        strips_accents = tokenizer.lowercase
     normalizers = [_replace(_is_dropped, "")]
     # In the order of the original.
-    normalizers += [{"type": "Lowercase"}] if tokenizer.lowercase else []
-    if strips:
+    if tokenizer.lowercase:
+        normalizers.append({"type": "Lowercase"})
+    if strips_accents:
         normalizers += [{"type": "NFD"}, _replace(_is_accent, "")]
     ideographs = IDEOGRAPHS if tokenizer.tokenize_chinese_chars else ()
-    words = {x for part in ideographs for x in part}
-    words |= _codes(_is_punctuation)
+    words = _codes(_is_punctuation).union(*ideographs)
     return {
         "normalizer": {"type": "Sequence", "normalizers": normalizers},
         "pre_tokenizer": {
@@ -159,7 +170,7 @@ def _is_punctuation(character):
 # === SentencePiece ===
 
 
-def _sentence_piece(tokenizer: Any) -> dict[str, Any]:
+def _sentence_piece(tokenizer: SentencePieceTokenizer) -> dict[str, Any]:
     model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     model.ParseFromString(tokenizer.proto)
     if model.trainer_spec.model_type != _UNIGRAM:
@@ -173,7 +184,8 @@ def _sentence_piece(tokenizer: Any) -> dict[str, Any]:
         {"type": "NFKD"},
         _replace(unicodedata.combining, ""),
     ]
-    normalizers += [{"type": "Lowercase"}] if tokenizer.lowercase else []
+    if tokenizer.lowercase:
+        normalizers.append({"type": "Lowercase"})
     rules = model.normalizer_spec.precompiled_charsmap
     if rules:
         rules = base64.b64encode(rules).decode()
@@ -183,8 +195,10 @@ def _sentence_piece(tokenizer: Any) -> dict[str, Any]:
         {"type": "Strip", "strip_left": True, "strip_right": True},
     ]
     metaspace = {
-        **{"type": "Metaspace", "replacement": SPACE_PIECE},
-        **{"prepend_scheme": "always", "split": False},
+        "type": "Metaspace",
+        "replacement": SPACE_PIECE,
+        "prepend_scheme": "always",
+        "split": False,
     }
     return {
         "normalizer": {"type": "Sequence", "normalizers": normalizers},
@@ -203,14 +217,13 @@ def _scored_pieces(tokenizer, model):
     """Return the pieces and their scores; a number and a comma are never one piece."""
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(tokenizer.proto)
-    return [
-        [x.piece if len(comma_parts(processor, x.piece)) == 1 else _hide(x), x.score]
-        for x in model.pieces
-    ]
-
-
-def _hide(piece):
-    return f"{piece.piece}{_UNREACHABLE}"
+    scored = []
+    for row in model.pieces:
+        piece = row.piece
+        if len(comma_parts(processor, piece)) > 1:
+            piece += _UNREACHABLE
+        scored.append([piece, row.score])
+    return scored
 
 
 # === Character classes ===
@@ -230,8 +243,8 @@ def _split(pattern, behavior):
 def _codes(is_member: Callable[[str], Any]) -> set[int]:
     """Return the code points of the characters for which a function is true."""
     # JSON has no halves of surrogate pairs.
-    codes = (range(0xD800), range(0xE000, sys.maxunicode + 1))
-    return {code for part in codes for code in part if is_member(chr(code))}
+    codes = itertools.chain(range(0xD800), range(0xE000, sys.maxunicode + 1))
+    return {code for code in codes if is_member(chr(code))}
 
 
 def _class(codes: Iterable[int]) -> str:
@@ -246,5 +259,10 @@ def _class(codes: Iterable[int]) -> str:
 
 
 def _range(start, end):
-    first, last = (chr(x) if x > 0x7F else f"\\x{x:02x}" for x in (start, end))
-    return first if start == end else f"{first}-{last}"
+    if start == end:
+        return _character(start)
+    return f"{_character(start)}-{_character(end)}"
+
+
+def _character(code):
+    return chr(code) if code > 0x7F else f"\\x{code:02x}"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import keras
 import numpy as np
 
+from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.checkpoints.formats.huggingface import write_tokenizer
 from albert_tf.checkpoints.heads import label_fields
 from albert_tf.export.description import (
@@ -34,19 +35,31 @@ _CONFIG = "config.json"
 # The path of each network, by precision.
 NETWORKS = {"float32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}
 _WRITTEN = {
-    *(_CONFIG, "onnx", "README.md", "tokenizer.json", "tokenizer_config.json"),
-    *("vocab.txt", "spiece.model"),
+    _CONFIG,
+    "onnx",
+    "README.md",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "spiece.model",
 }
 # Lower than any logit of a token.
 _NEVER = -1e9
+
+
+class _Output(NamedTuple):
+    """An output of a network."""
+
+    tensor: str
+    shape: Sequence[str | int]
 
 
 class _Target(NamedTuple):
     """A task in the terms of transformers."""
 
     architecture: str
-    # (task, network) -> `{name: (tensor, shape)}`.
-    outputs: Callable[[Any, Any], dict[str, tuple[str, Sequence]]]
+    # (task, network) -> its outputs by name.
+    outputs: Callable[[Any, Any], dict[str, _Output]]
     fields: Callable[[Any], dict[str, Any]] = lambda task: {}
     # transformers.js decodes ids to text.
     decodes: bool = False
@@ -121,8 +134,8 @@ def _check(task):
 
 
 def _check_folder(folder):
-    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if others := sorted(found - _WRITTEN):
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if others := sorted(names - _WRITTEN):
         raise FileExistsError(
             f"{folder} holds files that are not of an export to transformers.js: "
             f"{', '.join(others[:5])}. Move them, or choose another directory."
@@ -153,87 +166,91 @@ def _config(task, target):
 
 
 class _Graph(Network):
-    """A network with the inputs of transformers, to be quantized to a precision."""
+    """A network with the inputs of transformers, to be quantized to a precision.
 
-    def __init__(self, library: Any, backbone: Any, precision: str):
+    transformers.js truncates texts after the special tokens were added, and so cuts off
+    the last one: the network makes `[SEP]` the last token of each row.
+    """
+
+    def __init__(
+        self, library: Any, backbone: AlbertBackbone, precision: str, sep_id: int
+    ):
         super().__init__(library, backbone, _INPUTS, "INT64")
         self.precision = precision
+        lengths = self.node("ReduceSum", "attention_mask", [1], keepdims=1)
+        time = self.node("Shape", "input_ids", start=1)
+        positions = self.node("Range", 0, self.node("Squeeze", time), 1)
+        is_last = self.node("Equal", positions, self.node("Sub", lengths, 1))
+        self.token_ids = self.node("Where", is_last, sep_id, "input_ids")
 
 
 def _network(task, target, library, precision):
-    network = _Graph(library, task.backbone, precision)
-    _close_rows(network, task.preprocessor.tokenizer.sep_token_id)
+    """Return the `onnx.ModelProto` of a task."""
+    sep_id = task.preprocessor.tokenizer.sep_token_id
+    network = _Graph(library, task.backbone, precision, sep_id)
     outputs = target.outputs(task, network)
-    for name, (tensor, _) in outputs.items():
-        network.node("Identity", tensor, output=name)
-    return network.model({name: shape for name, (_, shape) in outputs.items()})
-
-
-def _close_rows(network, sep_id):
-    """Make `[SEP]` the last token of each row.
-
-    transformers.js truncates texts after the special tokens were added, and so cuts off
-    the last one.
-    """
-    node = network.node
-    lengths = node("ReduceSum", "attention_mask", [1], keepdims=1)
-    time = node("Shape", "input_ids", start=1)
-    positions = node("Range", 0, node("Squeeze", time), 1)
-    is_last = node("Equal", positions, node("Sub", lengths, 1))
-    network.token_ids = node("Where", is_last, sep_id, "input_ids")
+    for name, output in outputs.items():
+        network.node("Identity", output.tensor, output=name)
+    return network.model({name: output.shape for name, output in outputs.items()})
 
 
 def _logits(task, network):
     # transformers.js adds the activation itself.
-    x = network.dense(head_of(task), head_input(task, network), activate=False)
-    return {"logits": (x, output_shape(task, head_of(task).units))}
+    logits = network.dense(head_of(task), head_input(task, network), activate=False)
+    return {"logits": _Output(logits, output_shape(task, head_of(task).units))}
 
 
 def _class_logits(task, network):
-    known = (keras.activations.linear, task.probability_activation)
-    if task.activation not in known:
+    applied = task.probability_activation
+    if task.activation not in (keras.activations.linear, applied):
         raise AlbertError(
             f"The activation {task.activation} cannot be exported to transformers.js, "
-            f"which applies {known[1].__name__}. Expected `activation` "
-            f'"{known[1].__name__}" or None.'
+            f"which applies {applied.__name__}. Expected `activation` "
+            f'"{applied.__name__}" or None.'
         )
     return _logits(task, network)
 
 
 def _span_logits(task, network):
-    logits, shape = _logits(task, network)["logits"]
-    parts = network.node("Split", logits, [1, 1], axis=-1, outputs=2)
-    names = ("start_logits", "end_logits")
-    squeezed = (network.node("Squeeze", part, [2]) for part in parts)
-    return {name: (x, shape[:2]) for name, x in zip(names, squeezed, strict=True)}
+    logits = _logits(task, network)["logits"]
+    starts, ends = network.node("Split", logits.tensor, [1, 1], axis=-1, outputs=2)
+    shape = logits.shape[:2]
+    return {
+        "start_logits": _Output(network.node("Squeeze", starts, [2]), shape),
+        "end_logits": _Output(network.node("Squeeze", ends, [2]), shape),
+    }
 
 
 def _vectors(task, network):
     states = network.states()
     width = task.backbone.hidden_dim
     return {
-        "last_hidden_state": (states[-1], ["batch", "time", width]),
-        "sentence_embedding": (embedding(task, network, states), ["batch", width]),
+        "last_hidden_state": _Output(states[-1], ["batch", "time", width]),
+        "sentence_embedding": _Output(
+            embedding(task, network, states), ["batch", width]
+        ),
     }
 
 
 def _token_logits(task, network):
     """Add the head that scores all tokens at all positions."""
     head, embedding_layer = task.masked_lm_head, task.backbone.embedding
-    x = network.dense(head.dense, network.states()[-1])
-    x = network.layer_norm(head.layer_norm, x)
+    hidden = network.dense(head.dense, network.states()[-1])
+    hidden = network.layer_norm(head.layer_norm, hidden)
     if embedding_layer.project_first:
         layer = embedding_layer.projection
         kernel = network.weight(layer.kernel, owner=layer)
-        x = network.node("MatMul", x, network.node("Transpose", kernel))
-    x = network.node("MatMul", x, _transposed_table(embedding_layer, network))
-    x = network.node("Add", x, network.weight(head.bias))
+        hidden = network.node("MatMul", hidden, network.node("Transpose", kernel))
+    table = _transposed_table(embedding_layer, network)
+    logits = network.node("MatMul", hidden, table)
+    logits = network.node("Add", logits, network.weight(head.bias))
     # The table may have more rows than there are tokens.
     count = task.preprocessor.tokenizer.vocabulary_size()
-    x = network.node("Slice", x, [0], [count], [2])
+    logits = network.node("Slice", logits, [0], [count], [2])
     plain = task.preprocessor.label_tokens
-    x = x if plain is None else _merge_labels(network, x, np.array(plain))
-    return {"logits": (x, ["batch", "time", count])}
+    if plain is not None:
+        logits = _merge_labels(network, logits, np.array(plain))
+    return {"logits": _Output(logits, ["batch", "time", count])}
 
 
 def _transposed_table(layer, network):
@@ -263,11 +280,11 @@ def _merge_labels(network, logits, plain):
 
 
 def _class_fields(task):
-    found = {**label_fields(task.num_classes, task.class_names)}
-    found["problem_type"] = task.problem_type
+    fields = label_fields(task.num_classes, task.class_names)
+    fields["problem_type"] = task.problem_type
     if thresholds := getattr(task, "thresholds", None):
-        found["classifier_thresholds"] = list(thresholds)
-    return found
+        fields["classifier_thresholds"] = list(thresholds)
+    return fields
 
 
 def _score_fields(task):
@@ -276,8 +293,11 @@ def _score_fields(task):
 
 def _tag_fields(task):
     """Return the tags with the prefixes that transformers.js groups."""
-    pairs = map(split_tag, task.exported_settings()["tags"])
-    return label_fields(0, ["-".join(filter(None, pair)) for pair in pairs])
+    tags = []
+    for tag in task.exported_settings()["tags"]:
+        prefix, label = split_tag(tag)
+        tags.append(f"{prefix}-{label}" if label else prefix)
+    return label_fields(0, tags)
 
 
 _CLASSES = "AlbertForSequenceClassification"

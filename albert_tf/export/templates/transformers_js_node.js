@@ -1,0 +1,5 @@
+import { env, $names } from "@huggingface/transformers";
+
+env.localModelPath = "./";
+env.allowRemoteModels = false;
+$call

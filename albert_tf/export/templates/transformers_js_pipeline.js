@@ -1,0 +1,2 @@
+const run = await pipeline("$tag", "$folder", { dtype: "$dtype" });
+console.log(await run($arguments));
