@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any
+from typing import Any, NamedTuple
 
 from albert_tf.extras import import_extra
 from albert_tf.quiet_import import import_variables
@@ -46,44 +46,18 @@ def run_jobs(
         for key, arguments in jobs:
             yield key, function(*arguments)
         return
-    try:
-        pickled = pickle.dumps(function)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise AlbertError(
-            f"The settings cannot be sent to other processes: {error}. Use a segmenter "
-            "that is a function at the top level of a module, or a single worker."
-        ) from error
-    worker_context = _Workers()
+    pickled = _pickled(function)
+    context = _Workers()
     with contextlib.ExitStack() as stack:
         if engine == "ray":
-            ray = import_extra("ray")
-            if not ray.is_initialized():
-                ray.init(log_to_driver=False)
-                stack.callback(ray.shutdown)
-            # Jobs of a machine that fails run again on another.
-            variables = _worker_variables()
-            options = {"max_retries": 10, "runtime_env": {"env_vars": variables}}
-            task = ray.remote(num_cpus=1, **options)(call_pickled)
-            # Jobs beyond the number of CPUs wait in the cluster for the next free one.
-            limit = workers or 2 * int(ray.cluster_resources()["CPU"])
+            pool = _ray_pool(stack, workers)
         else:
-            # TensorFlow's threads do not survive a fork.
-            executor = concurrent.futures.ProcessPoolExecutor(
-                processes, worker_context, _prepare_worker
-            )
-            stack.callback(executor.shutdown, cancel_futures=True)
-            limit = 2 * processes
-
-        def submit(*arguments: Any) -> concurrent.futures.Future:
-            if engine == "ray":
-                return task.remote(pickled, *arguments).future()
-            return executor.submit(call_pickled, pickled, *arguments)
-
+            pool = _process_pool(stack, processes, context)
         running: collections.deque = collections.deque()
         try:
             for key, arguments in jobs:
-                running.append((key, submit(*arguments)))
-                if len(running) >= limit:
+                running.append((key, pool.submit(pickled, *arguments)))
+                if len(running) >= pool.limit:
                     key, future = running.popleft()
                     yield key, future.result()
             for key, future in running:
@@ -96,8 +70,60 @@ def run_jobs(
             ) from error
         except BaseException:
             # Do not wait for jobs whose results are not read: `_stop` ends them.
-            worker_context.stop()
+            context.stop()
             raise
+
+
+class _Pool(NamedTuple):
+    """Workers that call pickled functions."""
+
+    submit: Callable[..., concurrent.futures.Future]
+    limit: int  # The most jobs that run or wait at a time.
+
+
+def _process_pool(
+    stack: contextlib.ExitStack, processes: int, context: "_Workers"
+) -> _Pool:
+    """Return processes of this machine, which end with the stack."""
+    # TensorFlow's threads do not survive a fork.
+    executor = concurrent.futures.ProcessPoolExecutor(
+        processes, context, _prepare_worker
+    )
+    stack.callback(executor.shutdown, cancel_futures=True)
+
+    def submit(*arguments: Any) -> concurrent.futures.Future:
+        return executor.submit(call_pickled, *arguments)
+
+    return _Pool(submit, limit=2 * processes)
+
+
+def _ray_pool(stack: contextlib.ExitStack, workers: int | None) -> _Pool:
+    """Return the cluster of Ray in `RAY_ADDRESS`, or a new one on this machine."""
+    ray = import_extra("ray")
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False)
+        stack.callback(ray.shutdown)
+    # Jobs of a machine that fails run again on another.
+    variables = _worker_variables()
+    options = {"max_retries": 10, "runtime_env": {"env_vars": variables}}
+    task = ray.remote(num_cpus=1, **options)(call_pickled)
+
+    def submit(*arguments: Any) -> concurrent.futures.Future:
+        return task.remote(*arguments).future()
+
+    # Jobs beyond the number of CPUs wait in the cluster for the next free one.
+    return _Pool(submit, limit=workers or 2 * int(ray.cluster_resources()["CPU"]))
+
+
+def _pickled(function: Callable) -> bytes:
+    """Return a function as bytes; raise if other processes could not import it."""
+    try:
+        return pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise AlbertError(
+            f"The settings cannot be sent to other processes: {error}. Use a segmenter "
+            "that is a function at the top level of a module, or a single worker."
+        ) from error
 
 
 class _Worker(SpawnProcess):
@@ -171,9 +197,14 @@ def with_warnings(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*arguments)
-    shown = (x.message for x in caught if issubclass(x.category, UserWarning))
-    # Warnings of other packages may not be pickled.
-    return result, [x if isinstance(x, OWN_WARNINGS) else str(x) for x in shown]
+    messages: list[Warning | str] = []
+    for warning in caught:
+        if isinstance(warning.message, OWN_WARNINGS):
+            messages.append(warning.message)
+        elif issubclass(warning.category, UserWarning):
+            # Warnings of other packages may not be pickled.
+            messages.append(str(warning.message))
+    return result, messages
 
 
 def call_pickled(pickled: bytes, *arguments: Any) -> Any:

@@ -43,13 +43,10 @@ def import_tensorflow():
         keep_freed_memory()
     is_verbose = os.environ.get("TF_CPP_MIN_LOG_LEVEL") in ("0", "1")
     is_imported = "tensorflow" in sys.modules
-    with (
-        environment(import_variables()),
-        _folder_for_temporary_files(),
-        contextlib.nullcontext()
-        if is_verbose or is_imported or lacks_avx()
-        else silent_stderr(),
-    ):
+    hidden: contextlib.AbstractContextManager = silent_stderr()
+    if is_verbose or is_imported or lacks_avx():
+        hidden = contextlib.nullcontext()
+    with environment(import_variables()), _folder_for_temporary_files(), hidden:
         # Keras first: tensorflow_text hides why it cannot be imported.
         import keras  # noqa: F401
         import tensorflow  # noqa: F401

@@ -22,12 +22,12 @@ def interval_of(steps: int, interval: int | None, steps_per_call: int) -> int:
     """
     if interval is None:
         longest = min(steps, LONGEST_INTERVAL)
-        fitting = (
-            x
-            for x in range(longest, SHORTEST_INTERVAL - 1, -1)
-            if steps % x == 0 and x % steps_per_call == 0
-        )
-        interval = next(fitting, steps)
+        fitting = [
+            number
+            for number in range(SHORTEST_INTERVAL, longest + 1)
+            if steps % number == 0 and number % steps_per_call == 0
+        ]
+        interval = fitting[-1] if fitting else steps
     if min(steps, interval) < 1 or steps % interval or interval % steps_per_call:
         raise AlbertError(
             "`steps` must be a multiple of `interval`, and that of `steps_per_call`. "

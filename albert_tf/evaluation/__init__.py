@@ -4,7 +4,7 @@ The scores come from scikit-learn, SciPy and rouge-score. Only the answers of SQ
 CMRC 2018 are scored here, because no maintained library has both.
 """
 
-from albert_tf.evaluation.answers import cmrc_scores, squad_scores
+from albert_tf.evaluation.answer_scores import cmrc_scores, squad_scores
 from albert_tf.evaluation.scores import (
     classification_report,
     classification_scores,
@@ -13,7 +13,11 @@ from albert_tf.evaluation.scores import (
     regression_scores,
     worst_mistakes,
 )
-from albert_tf.evaluation.texts import oracle_labels, rouge_scores, spelling_scores
+from albert_tf.evaluation.text_scores import (
+    oracle_labels,
+    rouge_scores,
+    spelling_scores,
+)
 
 __all__ = [
     "classification_report",

@@ -1,10 +1,12 @@
 """Scores of each task, by scikit-learn, SciPy and rouge-score."""
 
+import functools
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from albert_tf.extras import import_extra
 from albert_tf_lite.errors import AlbertError
@@ -32,7 +34,7 @@ def check_counts(**columns: Any) -> list[list]:
     return [complete(values, name) for name, values in lists.items()]
 
 
-def _labels(values):
+def _labels(values: list) -> np.ndarray:
     """Return labels, or rows of 0 and 1, as an array."""
     return np.asarray([as_label(x) if np.ndim(x) == 0 else x for x in values])
 
@@ -40,14 +42,14 @@ def _labels(values):
 # === Classes ===
 
 
-def classification_scores(truth: Any, predicted: Any) -> dict[str, float]:
+def classification_scores(truth: Iterable, predicted: Iterable) -> dict[str, float]:
     """Compute `accuracy`, `macro_f1` and `micro_f1` of classes, as ids or names.
 
     Classes that are neither true nor predicted do not count in `macro_f1`.
     """
     metrics = import_extra("sklearn.metrics")
-    columns = check_counts(truth=truth, predicted=predicted)
-    truth, predicted = map(_labels, columns)
+    truth, predicted = check_counts(truth=truth, predicted=predicted)
+    truth, predicted = _labels(truth), _labels(predicted)
     if (truth.dtype.kind == "U") != (predicted.dtype.kind == "U"):
         raise AlbertError(
             "`truth` and `predicted` should both be names, or both ids. Received: "
@@ -60,7 +62,7 @@ def classification_scores(truth: Any, predicted: Any) -> dict[str, float]:
     return scores
 
 
-def multi_label_scores(truth: Any, chosen: Any) -> dict[str, float]:
+def multi_label_scores(truth: Iterable, chosen: Iterable) -> dict[str, float]:
     """Compute `macro_f1`, `micro_f1` and `exact_match` of arrays of 0 and 1.
 
     Args:
@@ -72,14 +74,13 @@ def multi_label_scores(truth: Any, chosen: Any) -> dict[str, float]:
 
 
 def classification_report(
-    truth: Any, predicted: Any, labels: Sequence[str]
+    truth: Iterable, predicted: Iterable, labels: Iterable
 ) -> dict[str, Any]:
     """Compute precision, recall and F1 by class with scikit-learn.
 
     Args:
-        truth, predicted: values, names or positions of `labels` [examples], as for
-            `fit`, or arrays of 0 and 1 [examples, classes] if a text may have several
-            classes.
+        truth, predicted: values, names or positions of `labels` [examples], or arrays
+            of 0 and 1 [examples, classes] if a text may have several classes.
         labels: list of all classes.
 
     Returns:
@@ -91,7 +92,8 @@ def classification_report(
     """
     metrics = import_extra("sklearn.metrics")
     truth, predicted = check_counts(truth=truth, predicted=predicted)
-    labels, ids = as_list(labels, "labels"), range(len(labels))
+    labels = as_list(labels, "labels")
+    ids = range(len(labels))
     if np.ndim(truth[0]):
         truth, predicted = np.asarray(truth), np.asarray(predicted)
     else:
@@ -116,7 +118,9 @@ def classification_report(
     return report
 
 
-def _confused_pairs(truth, predicted, labels):
+def _confused_pairs(
+    truth: np.ndarray, predicted: np.ndarray, labels: Sequence
+) -> list[dict[str, Any]]:
     """Return the most frequent pairs of classes, int arrays [examples], that differ."""
     support = np.bincount(truth, minlength=len(labels))
     wrong = np.stack([truth, predicted], axis=1)[truth != predicted]
@@ -133,30 +137,36 @@ def _confused_pairs(truth, predicted, labels):
     ]
 
 
-def best_thresholds(truth: Any, probabilities: Any, default: float = 0.5) -> list:
+def best_thresholds(
+    truth: ArrayLike, probabilities: ArrayLike, default: float = 0.5
+) -> list[float]:
     """Return the threshold of each class that has the best F1, `default` if absent.
 
     `truth` is 0 or 1, `probabilities` a float, both [examples, classes]. A threshold is
     in the middle between two probabilities.
     """
+    truth = np.asarray(truth)
+    probabilities = np.asarray(probabilities, "float64")
+    thresholds = []
+    for column, values in zip(truth.T, probabilities.T, strict=True):
+        is_absent = not column.any()
+        thresholds.append(default if is_absent else _best_threshold(column, values))
+    return thresholds
+
+
+def _best_threshold(truth: np.ndarray, values: np.ndarray) -> float:
+    """Return the threshold of one class with the best F1."""
     curve = import_extra("sklearn.metrics").precision_recall_curve
-    truth, probabilities = np.asarray(truth), np.asarray(probabilities, "float64")
-
-    def best(column, values):
-        if not column.any():
-            return default
-        precision, recall, thresholds = curve(column, values)
-        # The last point of the curve has no threshold.
-        sums = np.maximum(precision + recall, 1e-12)
-        best = np.argmax((2 * precision * recall / sums)[:-1])
-        below = values[values < thresholds[best]]
-        return float((thresholds[best] + below.max(initial=0.0)) / 2)
-
-    return [best(*columns) for columns in zip(truth.T, probabilities.T, strict=True)]
+    precision, recall, thresholds = curve(truth, values)
+    f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-12)
+    # The last point of the curve has no threshold.
+    threshold = thresholds[np.argmax(f1[:-1])]
+    below = values[values < threshold].max(initial=0.0)
+    return float((threshold + below) / 2)
 
 
 def worst_mistakes(
-    probabilities: Any, truth: Any, count: int = 50
+    probabilities: ArrayLike, truth: Iterable[int], count: int = 50
 ) -> list[dict[str, Any]]:
     """Return the wrongly classified examples, the worst first.
 
@@ -186,25 +196,26 @@ def worst_mistakes(
             "The `probabilities` of each example should sum to 1. For the logits of a "
             'classifier, pass `answers(outputs)["probabilities"]`.'
         )
-    given = probabilities[np.arange(len(truth)), truth]
+    of_truth = probabilities[np.arange(len(truth)), truth]
     predicted = probabilities.argmax(axis=1)
-    order = np.argsort(given, kind="stable")
+    order = np.argsort(of_truth, kind="stable")
+    wrong = order[predicted[order] != truth[order]]
     return [
         {
             "index": int(i),
             "label_id": int(truth[i]),
             "predicted_id": int(predicted[i]),
-            "label_probability": float(given[i]),
+            "label_probability": float(of_truth[i]),
             "predicted_probability": float(probabilities[i, predicted[i]]),
         }
-        for i in order[predicted[order] != truth[order]][:count]
+        for i in wrong[:count]
     ]
 
 
 # === Numbers ===
 
 
-def regression_scores(truth: Any, predicted: Any) -> dict[str, float]:
+def regression_scores(truth: ArrayLike, predicted: ArrayLike) -> dict[str, float]:
     """Compute `pearson`, `spearman` and `mse`, the scores of STS-B.
 
     The correlation with a constant is 0.
@@ -218,14 +229,15 @@ def regression_scores(truth: Any, predicted: Any) -> dict[str, float]:
     ```
     """
     stats = import_extra("scipy.stats")
-    columns = check_counts(truth=truth, predicted=predicted)
-    truth, predicted = (np.ravel(x).astype("float64") for x in columns)
-    constant = np.ptp(truth) == 0 or np.ptp(predicted) == 0
-    return {
-        "pearson": 0.0 if constant else float(stats.pearsonr(truth, predicted)[0]),
-        "spearman": 0.0 if constant else float(stats.spearmanr(truth, predicted)[0]),
-        "mse": float(np.mean((truth - predicted) ** 2)),
-    }
+    truth, predicted = check_counts(truth=truth, predicted=predicted)
+    truth, predicted = np.ravel(truth), np.ravel(predicted)
+    truth, predicted = truth.astype("float64"), predicted.astype("float64")
+    pearson = spearman = 0.0
+    if np.ptp(truth) and np.ptp(predicted):
+        pearson = float(stats.pearsonr(truth, predicted)[0])
+        spearman = float(stats.spearmanr(truth, predicted)[0])
+    mse = float(np.mean((truth - predicted) ** 2))
+    return {"pearson": pearson, "spearman": spearman, "mse": mse}
 
 
 # === Entities ===
@@ -261,32 +273,49 @@ def entity_scores(
     """
     metrics = import_extra("sklearn.metrics")
     truth, predicted = check_counts(truth=truth, predicted=predicted)
-    true, found = (
-        {(i, *place): label for i, row in enumerate(rows) for *place, label in row}
-        for rows in (truth, predicted)
-    )
-    # The label of each place where an entity is or was found; "" where there is none.
-    places = true.keys() | found.keys()
-    labels = sorted({*true.values(), *found.values()})
-    pair = [[row.get(place, "") for place in places] for row in (true, found)]
-
+    true_labels, predicted_labels = _by_place(truth), _by_place(predicted)
+    labels = sorted({*true_labels.values(), *predicted_labels.values()})
     if not labels:
         return {"precision": 0.0, "recall": 0.0, "f1": 0.0, "count": 0, "types": {}}
-
-    def scores(average):
-        *columns, _ = metrics.precision_recall_fscore_support(
-            *pair, labels=labels, average=average, zero_division=0
-        )
-        return columns
-
-    counts = Counter(true.values())
-    types = {
-        label: {**_named_scores(row), "count": counts[label]}
-        for label, *row in zip(labels, *scores(None), strict=True)
+    # The label of each place where an entity is or was found; "" where there is none.
+    places = true_labels.keys() | predicted_labels.keys()
+    columns = (
+        [true_labels.get(place, "") for place in places],
+        [predicted_labels.get(place, "") for place in places],
+    )
+    score = functools.partial(metrics.precision_recall_fscore_support, zero_division=0)
+    precision, recall, f1, _ = score(*columns, labels=labels, average="micro")
+    by_type = score(*columns, labels=labels, average=None)
+    counts = Counter(true_labels.values())
+    types = {}
+    for i, label in enumerate(labels):
+        types[label] = {
+            "precision": float(by_type[0][i]),
+            "recall": float(by_type[1][i]),
+            "f1": float(by_type[2][i]),
+            "count": counts[label],
+        }
+    return {
+        "precision": float(precision),
+        "recall": float(recall),
+        "f1": float(f1),
+        "count": len(true_labels),
+        "types": types,
     }
-    total = {**_named_scores(scores("micro")), "count": len(true)}
-    return {**total, "types": types}
 
 
-def _named_scores(values):
-    return dict(zip(("precision", "recall", "f1"), map(float, values), strict=True))
+class _Place(NamedTuple):
+    """The place of an entity."""
+
+    text: int  # The number of the text.
+    start: int
+    end: int
+
+
+def _by_place(texts: Sequence[Sequence[Span]]) -> dict[_Place, str]:
+    """Return the label of each entity by its place."""
+    return {
+        _Place(number, start, end): label
+        for number, spans in enumerate(texts)
+        for start, end, label in spans
+    }

@@ -31,7 +31,18 @@ class AttentionBlock(AlbertLayer):
         normalize_first: bool. LayerNorm on the input (pre-LN) instead of after the
             residual (post-LN).
 
-    The call arguments and the returns are those of `EncoderBlock`.
+    Call arguments:
+        inputs: float tensor [batch, time, hidden].
+        padding_mask: optional tensor [batch, time], 0 or False at padding.
+        attention_mask: optional tensor [batch, time, time], 0 or False where the query
+            (axis 1) may not attend to the key (axis 2).
+        return_attention_scores: bool. Also return the attention probabilities
+            [batch, heads, time, time].
+        output_length: optional int. Compute the first positions only, which attend to
+            all.
+
+    Returns:
+        A float tensor [batch, time, hidden], or a tuple of it and the probabilities.
 
     Attributes:
         fuses_on_jax: bool, of the class. `True` for the attention of Keras on JAX,
@@ -97,31 +108,36 @@ class AttentionBlock(AlbertLayer):
         return_attention_scores: bool = False,
         output_length: int | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        x = self.layer_norm(inputs) if self.normalize_first else inputs
-        query, key, value = self._query_key_value(x)
+        hidden = inputs
+        if self.normalize_first:
+            hidden = self.layer_norm(inputs)
+        query, key, value = self._query_key_value(hidden)
         if output_length is not None:
             query, inputs = query[:, :, :output_length], inputs[:, :output_length]
         query = query * self.head_dim**-0.5
         blocked = self._blocked(padding_mask, attention_mask, output_length)
-        if self._is_fused(training, return_attention_scores or output_length):
-            x = _fused_attention(query, key, value, blocked)
+        needs_parts = return_attention_scores or output_length is not None
+        if self._is_fused(training, needs_parts):
+            attended = _fused_attention(query, key, value, blocked)
         elif self._keeps_scores(training, return_attention_scores):
             scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
             scores = scores if blocked is None else scores + blocked
             probabilities = ops.softmax(scores, axis=-1)
             dropped = self.attention_dropout(probabilities, training=training)
-            x = ops.matmul(dropped, value)
+            attended = ops.matmul(dropped, value)
         else:
             # TensorFlow is not installed beside other backends.
             from albert_tf.layers.attend import attend
 
-            x = attend(query, key, value, blocked)
-        x = ops.transpose(x, (0, 2, 1, 3))
-        x = self.output_dense(ops.reshape(x, (-1, inputs.shape[-1])))
-        x = self.hidden_dropout(x, training=training)
-        x = inputs + ops.reshape(x, ops.shape(inputs))
-        x = x if self.normalize_first else self.layer_norm(x)
-        return (x, probabilities) if return_attention_scores else x
+            attended = attend(query, key, value, blocked)
+        # [batch, time, heads, head_dim], of which dense layers read two axes.
+        attended = ops.transpose(attended, (0, 2, 1, 3))
+        outputs = self.output_dense(ops.reshape(attended, (-1, inputs.shape[-1])))
+        outputs = self.hidden_dropout(outputs, training=training)
+        outputs = inputs + ops.reshape(outputs, ops.shape(inputs))
+        if not self.normalize_first:
+            outputs = self.layer_norm(outputs)
+        return (outputs, probabilities) if return_attention_scores else outputs
 
     def _query_key_value(self, x):
         """Return three tensors [batch, heads, time, head_dim]."""
@@ -137,8 +153,11 @@ class AttentionBlock(AlbertLayer):
             masks.append(ops.expand_dims(padding_mask, (1, 2)))
         if attention_mask is not None:
             masks.append(ops.expand_dims(attention_mask[:, :output_length], 1))
-        masks = [1.0 - ops.cast(x, self.compute_dtype) for x in masks]
-        return sum(x * MASKED_SCORE for x in masks) if masks else None
+        if not masks:
+            return None
+        return sum(
+            (1.0 - ops.cast(mask, self.compute_dtype)) * MASKED_SCORE for mask in masks
+        )
 
     def _is_fused(self, training, needs_parts):
         """Return whether Keras computes the attention."""

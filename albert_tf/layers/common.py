@@ -4,7 +4,7 @@ import difflib
 import functools
 import inspect
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import keras
@@ -20,6 +20,10 @@ Shape: TypeAlias = tuple[Any, ...]
 Policy: TypeAlias = str | keras.DTypePolicy | None
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+# The variables of a layer in a file.
+Store: TypeAlias = MutableMapping[str, Tensor]
+# Begins the names of values without the sum of kernel and LoRA.
+_LORA = "lora_"
 
 # As in all layers of both original code bases, the masked LM head included.
 LAYER_NORM_EPSILON = 1e-12
@@ -55,28 +59,42 @@ class Dense(keras.layers.Dense):
 
     lora_enabled: bool
 
-    def save_own_variables(self, store: Any) -> None:
+    def save_own_variables(self, store: Store) -> None:
         super().save_own_variables(store)
-        if self.lora_enabled:
-            parts = {"kernel_a": self.lora_kernel_a, "kernel_b": self.lora_kernel_b}
-            self.lora_enabled = False
-            try:
-                super().save_own_variables(parts)
-            finally:
-                self.lora_enabled = True
-            for name, value in parts.items():
-                store[f"lora_{name}"] = value
+        if not self.lora_enabled:
+            return
+        # The same values without the sum of kernel and LoRA.
+        plain: dict[str, Tensor] = {}
+        self.lora_enabled = False
+        try:
+            super().save_own_variables(plain)
+        finally:
+            self.lora_enabled = True
+        plain["kernel_a"] = self.lora_kernel_a
+        plain["kernel_b"] = self.lora_kernel_b
+        for name, value in plain.items():
+            store[f"{_LORA}{name}"] = value
 
-    def load_own_variables(self, store: Any) -> None:
-        values = dict(store)
-        parts = {x: values.pop(x) for x in list(values) if x.startswith("lora_")}
-        if not (parts and self.lora_enabled):
-            return super().load_own_variables(values)
-        super().load_own_variables({x[len("lora_") :]: y for x, y in parts.items()})
-        self.lora_kernel_a.assign(parts["lora_kernel_a"])
-        self.lora_kernel_b.assign(parts["lora_kernel_b"])
+    def load_own_variables(self, store: Store) -> None:
+        merged, plain = {}, {}
+        for name, value in dict(store).items():
+            if name.startswith(_LORA):
+                plain[name.removeprefix(_LORA)] = value
+            else:
+                merged[name] = value
+        if not plain or not self.lora_enabled:
+            super().load_own_variables(merged)
+            return
+        super().load_own_variables(plain)
+        self.lora_kernel_a.assign(plain["kernel_a"])
+        self.lora_kernel_b.assign(plain["kernel_b"])
 
-    def quantize(self, mode: Any = None, type_check: bool = True, config: Any = None):
+    def quantize(
+        self,
+        mode: str | None = None,
+        type_check: bool = True,
+        config: keras.quantizers.QuantizationConfig | None = None,
+    ) -> None:
         # Keras quantizes subclasses only if asked to.
         super().quantize(mode, type_check=False, config=config)
 
@@ -118,10 +136,15 @@ def has_gpu() -> bool:
 
 def argument_names(cls: type, base: type, *others: str) -> list[str]:
     """Return the constructors' arguments, of `base` and below, except `others`."""
-    classes = [x for x in cls.__mro__ if issubclass(x, base)]
-    inits = [vars(x)["__init__"] for x in classes if "__init__" in vars(x)]
-    names = dict.fromkeys(name for x in inits for name in _parameters(x))
-    return [x for x in names if x not in ("self", "args", "kwargs", *others)]
+    names: list[str] = []
+    left_out = {"self", "args", "kwargs", *others}
+    for class_ in cls.__mro__:
+        if issubclass(class_, base) and "__init__" in vars(class_):
+            for name in _parameters(vars(class_)["__init__"]):
+                if name not in left_out:
+                    left_out.add(name)
+                    names.append(name)
+    return names
 
 
 @functools.cache
@@ -129,7 +152,7 @@ def _parameters(function: Callable) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-def arguments_of(instance: Any, base: type, *others: str) -> dict[str, Any]:
+def arguments_of(instance: object, base: type, *others: str) -> dict[str, Any]:
     """Return the arguments, which are attributes of these names, for `get_config`."""
     config = {}
     for name in argument_names(type(instance), base, *others):
@@ -163,8 +186,10 @@ def _unknown_argument(
 ) -> str:
     """Return a message with the names of `known` and `others` that are near."""
     close = difflib.get_close_matches(name, {*known, *others}, 2, 0.65)
-    hint = f"Did you mean {' or '.join(f'`{x}`' for x in close)}?"
-    hint = hint if close else f"Its arguments: {known}."
+    hint = f"Its arguments: {known}."
+    if close:
+        names = " or ".join(f"`{argument}`" for argument in close)
+        hint = f"Did you mean {names}?"
     return f"{owner} has no argument `{name}`. {hint}"
 
 
@@ -220,7 +245,8 @@ class AlbertLayer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
-        read = keras.saving.deserialize_keras_object
-        return cls(
-            **{k: read(x) if isinstance(x, dict) else x for k, x in config.items()}
-        )
+        arguments = dict(config)
+        for name, value in config.items():
+            if isinstance(value, dict):
+                arguments[name] = keras.saving.deserialize_keras_object(value)
+        return cls(**arguments)

@@ -95,7 +95,7 @@ class EncoderBlock(AlbertLayer):
         return_attention_scores: bool = False,
         output_length: int | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        x = self.attention(
+        attended = self.attention(
             inputs,
             padding_mask,
             attention_mask,
@@ -104,9 +104,9 @@ class EncoderBlock(AlbertLayer):
             output_length=output_length,
         )
         if not return_attention_scores:
-            return self.feed_forward(x, training=training)
-        x, scores = x
-        return self.feed_forward(x, training=training), scores
+            return self.feed_forward(attended, training=training)
+        attended, scores = attended
+        return self.feed_forward(attended, training=training), scores
 
     def compute_output_spec(
         self, inputs: keras.KerasTensor, *args: Any, **kwargs: Any

@@ -4,9 +4,12 @@ All were checked on Keras 3.15.1. Elsewhere only `AlbertTextClassifierPreprocess
 overrides a private hook of KerasHub 0.32, `_add_missing_kwargs`.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
+
+# A variable of Keras or of its backend.
+Variable: TypeAlias = Any
 
 
 def inner_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
@@ -30,7 +33,7 @@ def freeze(layer: keras.layers.Layer) -> None:
         weight.trainable = False
 
 
-def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
+def variable_index(optimizer: keras.optimizers.Optimizer, variable: Variable) -> int:
     """Return the position of a variable among those of an optimizer.
 
     `update_step` gets a variable of the backend, which has no public position.
@@ -39,7 +42,7 @@ def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
 
 
 def adam_moments(
-    optimizer: keras.optimizers.Adam | keras.optimizers.Lamb, variable: Any
+    optimizer: keras.optimizers.Adam | keras.optimizers.Lamb, variable: Variable
 ) -> tuple[keras.Variable, keras.Variable]:
     """Return the first and the second moment of a variable.
 

@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import keras_hub
@@ -21,6 +21,8 @@ MASK_DEFAULTS: dict[str, Any] = {
     "ngram": 3,
     "marked_labels": False,
 }
+# The seeds that `keras.random` takes.
+Seed: TypeAlias = int | keras.random.SeedGenerator
 # Room for the draws of one call between the seeds of two.
 _DRAWS = 16
 
@@ -173,7 +175,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         self,
         token_ids: Tensor,
         word_starts: Tensor | None = None,
-        seed: Any = None,
+        seed: Tensor | None = None,
         progress: Tensor | float = 1.0,
         most: int | None = None,
     ) -> dict[str, Tensor]:
@@ -245,7 +247,7 @@ def positions_of(mask: Tensor, count: Tensor | int) -> tuple[Tensor, Tensor]:
 
 
 def cut_into_ngrams(
-    selectable: Tensor, word_starts: Tensor, ngram: int, seed: Any
+    selectable: Tensor, word_starts: Tensor, ngram: int, seed: Seed
 ) -> Tensor:
     """Number the n-grams of whole words of each sequence, int32 [batch, time].
 
@@ -270,7 +272,7 @@ def cut_into_ngrams(
 
 
 def _choose_tokens(
-    ngrams: Tensor, rate: Tensor | float, most: int, draws: Any
+    ngrams: Tensor, rate: Tensor | float, most: int, draws: Seed
 ) -> Tensor:
     """Choose n-grams in random order until the rate or `most` tokens are reached."""
     time = ops.shape(ngrams)[1]
@@ -306,7 +308,7 @@ def _without_misfits(lengths: Tensor, budget: Tensor, most: int) -> Tensor:
     return lengths
 
 
-def _budget(lengths: Tensor, rate: Tensor | float, draws: Any) -> Tensor:
+def _budget(lengths: Tensor, rate: Tensor | float, draws: Seed) -> Tensor:
     """Return the number of tokens to reach, int32 [batch, 1].
 
     The n-gram that reaches the budget is masked whatever its length: leaving out long

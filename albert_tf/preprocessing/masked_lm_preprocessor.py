@@ -1,3 +1,5 @@
+"""Preprocessor of masked language models, which masks texts or finds their masks."""
+
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -18,6 +20,7 @@ from albert_tf.preprocessing.text_preprocessors import (
 )
 from albert_tf.preprocessing.texts import Texts, as_segments
 from albert_tf.tokenizers.text_tokenizer import join_parts
+from albert_tf_lite.packing import round_up
 from albert_tf_lite.words import label_tokens, tokens_that_begin_words
 
 # Numbers of predictions are rounded up, because JAX compiles each shape.
@@ -39,22 +42,27 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
     `[MASK]` in the texts instead, to fill them.
 
     Args:
-        tokenizer, sequence_length, padding, pad_to_multiple_of: as for
-            `AlbertTextClassifierPreprocessor`. The vocabulary must have `[MASK]`.
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer` with `[MASK]`.
+        sequence_length: int. Maximum number of tokens per example, special tokens
+            included.
         mask_selection_rate: float. The share of the tokens to mask.
         mask_selection_length: optional int. Maximum number of masks per text, the
             width of `mask_positions`. By default a quarter more than the rate.
         ngram: int. Maximum number of words masked together.
-        mask_token_rate, random_token_rate: floats, as for `WholeWordMaskGenerator`.
+        mask_token_rate: float. The share of the tokens to predict that become `[MASK]`.
+        random_token_rate: float. The share of them that become a random other token.
         marked_labels: bool. Label a character within a word by `##` and the character,
             as in the training of albert_zh, if the vocabulary has such tokens.
         segmenter: optional function of a string that returns its words, such as
             `zh.Jieba()`, for masks of whole words. By default each token is a word.
             Not saved in files.
+        **kwargs: `padding` (`"longest"` or `"max_length"`) and `pad_to_multiple_of` of
+            `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
-        x: as for `AlbertTextClassifierPreprocessor`. A dict with `mask_positions`
-            passes unchanged, with `y` and `sample_weight`, which else are ignored.
+        x: a string, a list or tensor of strings [batch], or for pairs the tuple of two
+            such lists. A dict with `mask_positions` passes unchanged, with `y` and
+            `sample_weight`, which else are ignored.
 
     Returns:
         The tuple of the dict of `AlbertTextClassifierPreprocessor`, masked, with
@@ -138,7 +146,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         x: Texts | dict[str, tf.Tensor],
         word_starts: tf.Tensor | None = None,
         sample_weight: tf.Tensor | None = None,
-        seed: Any = None,
+        seed: tf.Tensor | None = None,
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
         """Draw masks for a training batch, without columns that no text needs.
 
@@ -156,8 +164,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         batch = self._with_masks(x, word_starts, seed)
         weights = batch["mask_weights"]
         used = tf.reduce_max(tf.reduce_sum(tf.cast(weights, tf.int32), axis=1))
-        step = PREDICTIONS_STEP
-        columns = tf.maximum((used + step - 1) // step, 1) * step
+        columns = round_up(tf.maximum(used, 1), PREDICTIONS_STEP)
         batch |= {name: batch[name][:, :columns] for name in _MASKS}
         weights = batch["mask_weights"]
         if sample_weight is not None:
@@ -175,7 +182,9 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             word_starts = self.word_starts(x).to_tensor(1, shape=shape)
         if word_starts is None:
             word_starts = tf.ones_like(features["token_ids"])
-        inputs = features["token_ids"], word_starts, *([] if seed is None else [seed])
+        inputs = [features["token_ids"], word_starts]
+        if seed is not None:
+            inputs.append(seed)
         return {**features, **self._draw(*inputs)}
 
     def _draw(self, *inputs):
@@ -189,9 +198,11 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             return [keras.ops.convert_to_numpy(masked[name]) for name in types]
 
         types = {"token_ids": tf.int32, **_MASKS}
-        drawn = tf.numpy_function(draw, inputs, [*types.values()])
-        drawn = [tf.ensure_shape(x, [None, None]) for x in drawn]
-        return dict(zip(types, drawn, strict=True))
+        drawn = tf.numpy_function(draw, inputs, list(types.values()))
+        return {
+            name: tf.ensure_shape(values, [None, None])
+            for name, values in zip(types, drawn, strict=True)
+        }
 
     def word_starts(self, x: Texts) -> tf.RaggedTensor:
         """Return 1 where a word begins, int32 [examples, (tokens)], packed like ids."""
@@ -203,22 +214,31 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
     def tokenize(self, texts):
         check_has_mask(self.tokenizer)
-        parts = tf.strings.split(texts, self.tokenizer.mask_token)
-        ids = tf.cast(self.tokenizer(parts), tf.int32)
+        runs = tf.strings.split(texts, self.tokenizer.mask_token)
+        ids = tf.cast(self.tokenizer(runs), tf.int32)
         return join_parts(ids, self.tokenizer.mask_token_id)
 
     def _word_starts(self, texts):
-        parts = tf.strings.split(texts, self.tokenizer.mask_token)
-        _, starts, ends = self.tokenizer.tokenize_with_offsets(parts)
+        """Return 1 for tokens that begin a word, int32 [batch, (tokens)]."""
+        # [batch, (runs)], the text between two masks.
+        runs = tf.strings.split(texts, self.tokenizer.mask_token)
+        _, starts, ends = self.tokenizer.tokenize_with_offsets(runs)
 
-        def segment(rows, starts, ends, lengths):
-            rows = [row.decode("utf-8", "ignore") for row in rows]
-            offsets = starts, ends, lengths
-            begins = tokens_that_begin_words(rows, *offsets, self.segmenter)
+        def segment(runs, starts, ends, lengths):
+            texts = [run.decode("utf-8", "ignore") for run in runs]
+            begins = tokens_that_begin_words(
+                texts, starts, ends, lengths, self.segmenter
+            )
             return begins.astype("int32")
 
-        offsets = starts.flat_values, ends.flat_values, starts.values.row_lengths()
-        begins = tf.numpy_function(segment, [parts.flat_values, *offsets], tf.int32)
+        arguments = [
+            runs.flat_values,
+            starts.flat_values,
+            ends.flat_values,
+            starts.values.row_lengths(),
+        ]
+        begins = tf.numpy_function(segment, arguments, tf.int32)
+        # A mask begins a word, too.
         return join_parts(starts.with_flat_values(tf.ensure_shape(begins, [None])), 1)
 
     # Cached, because it has a state.

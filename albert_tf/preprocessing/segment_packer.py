@@ -2,14 +2,19 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike
 
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import check_integer
+from albert_tf_lite.packing import round_up
 from albert_tf_lite.unknown import TruncatedTextsWarning, warn
+
+# A number of tokens for all texts, or an int64 tensor [texts].
+Count: TypeAlias = int | tf.Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +82,8 @@ class SegmentPacker:
             the first [SEP], then 1, and 0 for padding) and `padding_mask` (1 for a
             token).
         """
-        return self.pad(*self.pack(segments))
+        tokens, first_lengths = self.pack(segments)
+        return self.pad(tokens, first_lengths)
 
     def pack(
         self, segments: Sequence[tf.RaggedTensor]
@@ -88,20 +94,21 @@ class SegmentPacker:
             The packed tokens, ragged int32 [batch, (tokens)], and the number of tokens
             up to the first [SEP], int64 [batch].
         """
-        first, *second = (tf.cast(segment, tf.int32) for segment in segments)
-        if second:
-            first, *second = self._truncate_pair(first, *second)
-            has_second = tf.cast(second[0].row_lengths() > 0, tf.int64)
+        segments = [tf.cast(segment, tf.int32) for segment in segments]
+        if len(segments) == 1:
+            first, end = _keep(segments[0], self.sequence_length - 2), []
+        else:
+            first, second = self._truncate_pair(segments[0], segments[1])
+            has_second = tf.cast(second.row_lengths() > 0, tf.int64)
             separators = tf.fill([tf.reduce_sum(has_second)], self.sep_token_id)
             # Without the checks, which would triple the size of an exported graph.
-            second.append(
-                tf.RaggedTensor.from_row_lengths(separators, has_second, validate=False)
+            last_separator = tf.RaggedTensor.from_row_lengths(
+                separators, has_second, validate=False
             )
-        else:
-            first = _keep(first, self.sequence_length - 2)
+            end = [second, last_separator]
         column = tf.ones([tf.cast(first.nrows(), tf.int32), 1], tf.int32)
-        parts = [column * self.cls_token_id, first, column * self.sep_token_id]
-        return tf.concat([*parts, *second], axis=1), first.row_lengths() + 2
+        start = [column * self.cls_token_id, first, column * self.sep_token_id]
+        return tf.concat(start + end, axis=1), first.row_lengths() + 2
 
     def pad(
         self, tokens: tf.RaggedTensor, first_lengths: tf.Tensor
@@ -110,10 +117,9 @@ class SegmentPacker:
         lengths = tokens.row_lengths()
         time = tf.constant(self.sequence_length, tf.int64)
         if self.padding == "longest":
-            multiple = self.pad_to_multiple_of
             # At least 1, because models read the first position of an empty batch too.
             longest = tf.maximum(tf.reduce_max(lengths), 1)
-            time = tf.minimum((longest + multiple - 1) // multiple * multiple, time)
+            time = tf.minimum(round_up(longest, self.pad_to_multiple_of), time)
         position = tf.range(time)[tf.newaxis]
         is_token = position < lengths[:, tf.newaxis]
         is_second = is_token & (position >= first_lengths[:, tf.newaxis])
@@ -131,20 +137,23 @@ class SegmentPacker:
 
     def full_lengths(self, segments: Sequence[tf.RaggedTensor]) -> tf.Tensor:
         """Return the number of tokens before truncation, int64 [batch]."""
-        first, *second = (segment.row_lengths() for segment in segments)
-        return first + 2 + sum(length + tf.minimum(length, 1) for length in second)
+        length = segments[0].row_lengths() + 2
+        if len(segments) > 1:
+            second = segments[1].row_lengths()
+            # With a [SEP], unless it is empty.
+            length += second + tf.minimum(second, 1)
+        return length
 
     @property
     def limit(self) -> str:
         """The maximum length of an example, for messages."""
         return f"sequence_length={self.sequence_length} tokens"
 
-    def padded_lengths(self, lengths: Any) -> np.ndarray:
+    def padded_lengths(self, lengths: ArrayLike) -> np.ndarray:
         """Return the padded lengths of batches by their longest examples."""
         if self.padding == "max_length":
             return np.full_like(lengths, self.sequence_length)
-        multiple = self.pad_to_multiple_of
-        padded = -(-np.maximum(lengths, 1) // multiple) * multiple
+        padded = round_up(np.maximum(lengths, 1), self.pad_to_multiple_of)
         return np.minimum(padded, self.sequence_length)
 
     def _truncate_pair(self, first, second):
@@ -195,7 +204,7 @@ class PackedTexts:
             return self.tokens.row_lengths()
         return tf.reduce_max(self.tokens.row_lengths(axis=2), axis=1)
 
-    def of_rows(self, values: Any) -> Any:
+    def of_rows(self, values: tf.Tensor | np.ndarray) -> tf.Tensor | np.ndarray:
         """Return the values of the rows for values of the examples."""
         return values if self.examples is None else tf.gather(values, self.examples)
 
@@ -215,8 +224,8 @@ class WindowedTexts(PackedTexts):
         ids: tf.RaggedTensor,
         starts: tf.RaggedTensor,
         ends: tf.RaggedTensor,
-        size: Any,
-        stride: Any,
+        size: Count,
+        stride: Count,
         first: tf.RaggedTensor | None = None,
     ) -> Self:
         """Cut tokens with offsets as `Windows.of` does, and pack the windows.
@@ -253,14 +262,15 @@ class Windows:
     row_starts: tf.Tensor  # Where the text begins among the tokens of all texts.
 
     @classmethod
-    def of(cls, tokens: tf.RaggedTensor, size: Any, stride: Any) -> "Windows":
+    def of(cls, tokens: tf.RaggedTensor, size: Count, stride: Count) -> "Windows":
         """Cut tokens [texts, (tokens)] into windows of at most `size` tokens.
 
         They begin `stride` tokens apart, except for the last, which ends with the text.
-        Both are ints or int64 tensors [texts].
+        `albert_tf_lite.packing.windows_of` has a drawing.
         """
         lengths = tokens.row_lengths()
-        size, stride = (tf.zeros_like(lengths) + x for x in (size, stride))
+        size = tf.zeros_like(lengths) + size
+        stride = tf.zeros_like(lengths) + stride
         beyond = tf.maximum(lengths - size, 0)
         counts = 1 + (beyond + stride - 1) // stride
         texts = tf.repeat(tf.range(tokens.nrows()), counts)
@@ -310,7 +320,9 @@ class Windows:
         return tf.gather(flat, positions.values)
 
 
-def warn_of_truncation(is_long: Any, limit: str, part: str = "") -> None:
+def warn_of_truncation(
+    is_long: tf.Tensor | np.ndarray, limit: str, part: str = ""
+) -> None:
     """Warn if examples are longer than a limit, bool [examples].
 
     `limit` and `part`, such as "question", are those of `TruncatedTextsWarning`.

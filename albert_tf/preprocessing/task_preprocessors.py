@@ -1,18 +1,20 @@
 """Preprocessors of tasks that read choices or sentences."""
 
 import dataclasses
-from typing import Any
 
 import keras
 import tensorflow as tf
 
+from albert_tf.preprocessing.articles import sentences_of, split_sentences_in_graph
 from albert_tf.preprocessing.segment_packer import (
     PackedTexts,
     SegmentPacker,
     warn_of_truncation,
 )
-from albert_tf.preprocessing.sentences import sentences_of, split_sentences_in_graph
-from albert_tf.preprocessing.text_preprocessors import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.text_preprocessors import (
+    AlbertTextClassifierPreprocessor,
+    Parts,
+)
 from albert_tf.preprocessing.texts import (
     as_segments,
     as_string_tensor,
@@ -28,11 +30,11 @@ class ChoicePacker(SegmentPacker):
 
     def pad(self, tokens, first_lengths):
         features = super().pad(tokens.values, first_lengths.values)
+        by_choice = {name: tokens.with_values(x) for name, x in features.items()}
         return {
-            name: tokens.with_values(value).to_tensor(
-                self.pad_token_id if name == "token_ids" else 0
-            )
-            for name, value in features.items()
+            "token_ids": by_choice["token_ids"].to_tensor(self.pad_token_id),
+            "segment_ids": by_choice["segment_ids"].to_tensor(0),
+            "padding_mask": by_choice["padding_mask"].to_tensor(0),
         }
 
 
@@ -44,8 +46,12 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
     truncated by `SegmentPacker`, long contexts thus at their end.
 
     Args:
-        tokenizer, sequence_length, padding, pad_to_multiple_of: as for
-            `AlbertTextClassifierPreprocessor`.
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per choice, special tokens
+            included.
+        padding: `"longest"` (of the batch) or `"max_length"`, for datasets that are
+            batched later.
+        pad_to_multiple_of: int. See `SegmentPacker`.
 
     Call arguments:
         x: the tuple `(contexts, questions, choices)`: two lists or tensors of strings
@@ -68,31 +74,38 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
     @staticmethod
     def parts(x):
         check_parts(x, "contexts", "questions", "choices")
-        return *as_segments(x[:2]), x[2]
+        contexts, questions = as_segments(x[:2])
+        return contexts, questions, x[2]
 
     def pack(self, x):
         """Return ragged tokens and lengths of contexts, [batch, (choices), ...]."""
         tokens, first_lengths, _ = self._pack(x)
         return tokens, first_lengths
 
-    def pack_rows(self, x: Any) -> PackedTexts:
+    def pack_rows(self, x: Parts) -> PackedTexts:
         tokens, first_lengths, is_long = self._pack(x)
         warn_of_truncation(tf.reduce_any(is_long, axis=1), self.packer.limit)
         return PackedTexts(tokens=tokens, first_lengths=first_lengths)
 
     def _pack(self, x):
+        """Return ragged tokens, lengths of contexts and which choices are too long."""
         choices = ragged_choices(x)
         example = choices.value_rowids()
-        contexts, questions = (
-            tf.gather(self.tokenizer(texts), example) for texts in as_segments(x[:2])
+        contexts, questions = as_segments(x[:2])
+        # A row per choice.
+        first = tf.gather(self.tokenizer(contexts), example)
+        questions = tf.gather(self.tokenizer(questions), example)
+        second = tf.concat([questions, self.tokenizer(choices.values)], axis=1)
+        is_long = self.packer.full_lengths([first, second]) > self.sequence_length
+        tokens, first_lengths = self.packer.pack([first, second])
+        return (
+            choices.with_values(tokens),
+            choices.with_values(first_lengths),
+            choices.with_values(is_long),
         )
-        seconds = tf.concat([questions, self.tokenizer(choices.values)], axis=1)
-        segments = [contexts, seconds]
-        is_long = self.packer.full_lengths(segments) > self.sequence_length
-        return map(choices.with_values, (*self.packer.pack(segments), is_long))
 
 
-def ragged_choices(x: Any) -> tf.RaggedTensor:
+def ragged_choices(x: Parts) -> tf.RaggedTensor:
     """Return the choices of `(contexts, questions, choices)`, [batch, (choices)]."""
     check_parts(x, "contexts", "questions", "choices")
     contexts, _, choices = x
@@ -133,7 +146,9 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
         sequence_length: int. Maximum number of tokens per window, special tokens
             included.
-        padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
+        padding: `"longest"` (of the batch) or `"max_length"`, for datasets that are
+            batched later.
+        pad_to_multiple_of: int. See `SegmentPacker`.
 
     Call arguments:
         x: a list or tensor of strings [batch]. A dict of ids passes unchanged.
@@ -153,11 +168,11 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         tokens = tf.gather(articles.tokens, first)
         return tokens, tokens.row_lengths()
 
-    def pack_rows(self, x: Any) -> Articles:
+    def pack_rows(self, x: Parts) -> Articles:
         """Tokenize articles, strings or lists of sentences, and cut them."""
-        rows = sentences_of(x)
-        flat = as_string_tensor([text for row in rows for text in row])
-        lengths = tf.constant([len(row) for row in rows], tf.int64)
+        articles = sentences_of(x)
+        flat = as_string_tensor([text for article in articles for text in article])
+        lengths = tf.constant([len(article) for article in articles], tf.int64)
         sentences = tf.RaggedTensor.from_row_lengths(flat, lengths)
         tokens = self.tokenizer(sentences.values)
         is_long = self.packer.full_lengths([tokens]) > self.sequence_length

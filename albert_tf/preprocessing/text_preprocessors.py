@@ -1,7 +1,7 @@
 """Preprocessors of tasks that read texts, pairs of texts, or windows of long texts."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import keras
 import keras_hub
@@ -27,6 +27,9 @@ from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts, check_integer
 from albert_tf_lite.packing import QUESTION_SPECIAL, SHARED, question_limit
+
+# The parts of examples in containers of any kind, which are checked when they are read.
+Parts: TypeAlias = Any
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -161,9 +164,10 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
             autograph=False,
         )
         def pack(*texts):
-            parts = [self.tokenize(text) for text in texts]
-            is_long = packer.full_lengths(parts) > packer.sequence_length
-            return *packer.pack(parts), is_long
+            segments = [self.tokenize(text) for text in texts]
+            is_long = packer.full_lengths(segments) > packer.sequence_length
+            tokens, first_lengths = packer.pack(segments)
+            return tokens, first_lengths, is_long
 
         if not tf.config.functions_run_eagerly():
             # TensorFlow would take the functions of several preprocessors for one that
@@ -194,13 +198,19 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
             included.
         stride: optional int. Tokens from the start of one window of a long text to
             that of the next. By default three quarters of a window.
-        padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
+        padding: `"longest"` (of the batch) or `"max_length"`, for datasets that are
+            batched later.
+        pad_to_multiple_of: int. See `SegmentPacker`.
 
     Call arguments:
-        x, y, sample_weight: as for `AlbertTextClassifierPreprocessor`, without pairs.
+        x: a string, or a list or tensor of strings [batch]. A dict with the keys
+            `token_ids`, `segment_ids`, `padding_mask` passes unchanged.
+        y: optional labels, passed on.
+        sample_weight: optional weights, passed on.
 
     Returns:
-        As of `AlbertTextClassifierPreprocessor`.
+        A dict of int32 tensors [batch, time], or [time] for a single string; with `y`
+        or `sample_weight` a tuple of all.
 
     Raises:
         AlbertError: if `stride` would leave out tokens, or `x` is a pair of texts.
@@ -208,7 +218,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
 
     def __init__(
         self,
-        tokenizer: Any,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
         sequence_length: int = 512,
         stride: int | None = None,
         **kwargs: Any,
@@ -224,14 +234,14 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         refuse_pairs(x)
         return super().features(x)
 
-    def pack_rows(self, x: Any) -> WindowedTexts:
+    def pack_rows(self, x: Texts) -> WindowedTexts:
         """Tokenize strings [batch] and cut them into windows; also works in a graph."""
         refuse_pairs(x)
         ids, starts, ends = tokenize_with_offsets(self.tokenizer, x)
         size = self.sequence_length - 2
         stride = self.stride or max(size * 3 // 4, 1)
-        offsets = without_overlap(starts, ends)
-        return WindowedTexts.of(self.packer, ids, *offsets, size, stride)
+        starts, ends = without_overlap(starts, ends)
+        return WindowedTexts.of(self.packer, ids, starts, ends, size, stride)
 
 
 def in_batch(function: Callable[[Any], Any], x: tuple[Any, ...]) -> Any:
@@ -255,7 +265,8 @@ def without_overlap(
     return starts, ends.with_values(tf.maximum(starts.values, ends.values))
 
 
-def refuse_pairs(x: Any) -> None:
+def refuse_pairs(x: Parts) -> None:
+    """Raise if `x` is a pair of texts."""
     if isinstance(x, tuple) and len(x) > 1:
         raise AlbertError(
             "A token classifier takes one text per example, as a list of strings. "
@@ -278,7 +289,8 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             that of the next. By default windows share 128 tokens, at most half.
         max_question_length: int. Maximum number of tokens of a question, at most half
             of the window. Longer questions are truncated.
-        **kwargs: as for `AlbertTextClassifierPreprocessor`.
+        **kwargs: `padding` (`"longest"` or `"max_length"`) and `pad_to_multiple_of` of
+            `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x: the tuple of two lists or tensors of strings [batch], questions and
@@ -297,7 +309,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
 
     def __init__(
         self,
-        tokenizer: Any,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
         sequence_length: int = 512,
         stride: int | None = None,
         max_question_length: int = 64,
@@ -311,7 +323,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             "max_question_length", max_question_length
         )
 
-    def pack_texts(self, x: Any) -> WindowedTexts:
+    def pack_texts(self, x: Texts) -> WindowedTexts:
         """Tokenize and pack lists of questions and contexts.
 
         Warn if questions are truncated, or many tokens unknown.
@@ -322,7 +334,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         warn_of_unknown(packed.tokens.flat_values, x, self.tokenizer)
         return packed
 
-    def pack_rows(self, x: Any) -> WindowedTexts:
+    def pack_rows(self, x: Texts) -> WindowedTexts:
         """Tokenize questions and contexts, and cut the contexts into windows.
 
         It also works in a graph, and does not warn.
@@ -339,7 +351,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         """Return the windows, and the number of tokens of each whole question."""
         check_parts(x, "questions", "contexts")
         questions, contexts = as_segments(x)
-        tokens = tokenize_with_offsets(self.tokenizer, contexts)
+        ids, starts, ends = tokenize_with_offsets(self.tokenizer, contexts)
         questions = self.tokenizer(questions)
         whole_lengths = questions.row_lengths()
         questions = questions[:, : self.question_limit[0]]
@@ -347,7 +359,9 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         stride = size - tf.minimum(size // 2, SHARED)
         if self.stride is not None:
             stride = tf.minimum(size, self.stride)
-        packed = WindowedTexts.of(self.packer, *tokens, size, stride, questions)
+        packed = WindowedTexts.of(
+            self.packer, ids, starts, ends, size, stride, first=questions
+        )
         return packed, whole_lengths
 
     def pack(self, x):
@@ -359,8 +373,8 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         )
 
 
-def as_questions(x: Any) -> tuple[list[str], list[str]]:
+def as_questions(x: Parts) -> tuple[list[str], list[str]]:
     """Return questions and contexts of any kind as two lists of Python strings."""
     check_parts(x, "questions", "contexts")
-    questions, contexts = map(as_texts, x)
-    return questions, contexts
+    questions, contexts = x
+    return as_texts(questions), as_texts(contexts)

@@ -3,12 +3,16 @@
 import os
 import pathlib
 import warnings
-from typing import Any
+
+import keras_hub
 
 from albert_tf_lite.errors import AlbertError
 
+# Tables of token vectors are padded to one of these.
+_MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)
 
-def check_bytes(vocabulary: Any, expected: int) -> None:
+
+def check_bytes(vocabulary: object, expected: int) -> None:
     """Raise if a text file of tokens is far too large for the tokens of a model.
 
     A tokenizer of millions of tokens, or of one of megabytes, takes minutes and
@@ -25,18 +29,25 @@ def check_bytes(vocabulary: Any, expected: int) -> None:
         )
 
 
-def check_vocabulary(tokenizer: Any, expected: int, name: Any) -> None:
+def check_vocabulary(
+    tokenizer: keras_hub.tokenizers.Tokenizer, expected: int, name: str | None
+) -> None:
     """Raise unless a model has a row for each token and few more.
 
     Tables are often padded to a multiple of a power of two.
+
+    Args:
+        tokenizer: the tokenizer.
+        expected: int, the rows of the model's table.
+        name: string for the error, such as the path of the vocabulary.
     """
-    found = tokenizer.vocabulary_size()
-    more = expected - found
-    # 8 to 1,024.
-    if more == 0 or any(-found % 2**x == more for x in range(3, 11)):
+    size = tokenizer.vocabulary_size()
+    more = expected - size
+    paddings = [-size % multiple for multiple in _MULTIPLES]
+    if more == 0 or more in paddings:
         return
     message = (
-        f"The vocabulary of {name} has {found} tokens, the model {expected}. The "
+        f"The vocabulary of {name} has {size} tokens, the model {expected}. The "
         "file is truncated or belongs to another model"
     )
     if more < 0 or more > expected / 10:

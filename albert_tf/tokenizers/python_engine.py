@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from albert_tf_lite import SentencePieceTokenizer, WordPieceTokenizer
 
 
 class PythonEngine:
@@ -14,12 +15,12 @@ class PythonEngine:
     The operations call Python, so a graph that is saved cannot run them.
     """
 
-    def __init__(self, tokenizer: Any):
+    def __init__(self, tokenizer: WordPieceTokenizer | SentencePieceTokenizer):
         self._tokenizer = tokenizer
 
     def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids of strings [batch], ragged."""
-        (ids,) = _columns(lambda x: (self._tokenizer.tokenize(x),), 1, text)
+        (ids,) = _columns(lambda one: (self._tokenizer.tokenize(one),), 1, text)
         return ids
 
     def encode_with_offsets(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
@@ -33,14 +34,18 @@ def _columns(
     """Call a function that returns `count` lists of equal length on each string."""
 
     def call(texts):
-        rows = [function(x.decode("utf-8", "ignore")) for x in texts]
-        flat = (itertools.chain.from_iterable(x[i] for x in rows) for i in range(count))
-        splits = np.cumsum([0, *(len(x[0]) for x in rows)], dtype="int64")
-        return splits, *(np.fromiter(x, "int32") for x in flat)
+        tokenized = [function(one.decode("utf-8", "ignore")) for one in texts]
+        lengths = [len(columns[0]) for columns in tokenized]
+        arrays = [np.cumsum([0, *lengths], dtype="int64")]
+        for i in range(count):
+            column = itertools.chain.from_iterable(columns[i] for columns in tokenized)
+            arrays.append(np.fromiter(column, "int32"))
+        return arrays
 
-    dtypes = [tf.int64, *[tf.int32] * count]
-    results = tf.numpy_function(call, [text], dtypes, stateful=False)
-    splits, *values = (tf.ensure_shape(x, [None]) for x in results)
+    dtypes = [tf.int64] + [tf.int32] * count
+    arrays = tf.numpy_function(call, [text], dtypes, stateful=False)
+    splits, *columns = [tf.ensure_shape(array, [None]) for array in arrays]
     return tuple(
-        tf.RaggedTensor.from_row_splits(x, splits, validate=False) for x in values
+        tf.RaggedTensor.from_row_splits(column, splits, validate=False)
+        for column in columns
     )

@@ -123,8 +123,10 @@ def combining_marks() -> str:
     marks = {code for code in MARK_PLANES if unicodedata.combining(chr(code))}
     starts = sorted(code for code in marks if code - 1 not in marks)
     ends = sorted(code for code in marks if code + 1 not in marks)
-    ranges = (f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in zip(starts, ends, strict=True))
-    return f"[{''.join(ranges)}]"
+    ranges = ""
+    for start, end in zip(starts, ends, strict=True):
+        ranges += f"\\x{{{start:x}}}-\\x{{{end:x}}}"
+    return f"[{ranges}]"
 
 
 def clean_up(text: tf.Tensor, lowercase: bool) -> tf.Tensor:

@@ -87,10 +87,11 @@ class SentencePieceTokenizer(TextTokenizer):
         special_tokens_in_strings: bool = False,
         **kwargs: Any,
     ):
-        settings = lowercase, dtype, special_tokens_in_strings
-        super().__init__(proto, *settings, **kwargs)
+        super().__init__(proto, lowercase, dtype, special_tokens_in_strings, **kwargs)
 
-    set_proto = TextTokenizer.set_source
+    def set_proto(self, proto: str | os.PathLike | bytes | None) -> None:
+        """Set the vocabulary: the path of a SentencePiece model, or its content."""
+        self.set_source(proto)
 
     @property
     def proto(self) -> bytes | None:
@@ -115,10 +116,11 @@ class SentencePieceTokenizer(TextTokenizer):
         pathlib.Path(path).write_bytes(self._required_vocabulary().proto)
 
     def _engine(self, vocabulary):
-        settings = vocabulary.proto, self.lowercase
         if tf_text is None:
-            return PythonEngine(lite.SentencePieceTokenizer(*settings))
-        return SentencePieceGraph(*settings)
+            return PythonEngine(
+                lite.SentencePieceTokenizer(vocabulary.proto, self.lowercase)
+            )
+        return SentencePieceGraph(vocabulary.proto, self.lowercase)
 
     def _join(self, pieces):
         text = tf.strings.reduce_join(pieces, axis=-1)

@@ -4,7 +4,7 @@ import codecs
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import keras_hub
@@ -18,6 +18,8 @@ from albert_tf_lite.inputs import as_list
 
 # A string, strings of any shape as lists or NumPy arrays, or a string tensor.
 Strings: TypeAlias = Any
+# A vocabulary: the path of its file, its tokens, or the content of a model.
+Source: TypeAlias = str | os.PathLike | bytes | Sequence[str]
 Tensor: TypeAlias = tf.Tensor | tf.RaggedTensor
 
 SPECIAL_NAMES = ("pad", "unk", "cls", "sep", "mask")
@@ -59,7 +61,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
 
     def __init__(
         self,
-        source: Any,
+        source: Source | None,
         lowercase: bool,
         dtype: str,
         special_tokens_in_strings: bool,
@@ -84,10 +86,11 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         """Return the settings that determine the ids, to compare tokenizers."""
         return type(self), str(self.get_settings()), self.get_vocabulary()
 
-    def set_source(self, source: Any) -> None:
-        """Set the vocabulary, as in the arguments of the class."""
+    def set_source(self, source: Source | None) -> None:
+        """Set the vocabulary, in a form that the class takes."""
         if source is None:
-            return self._use(None)
+            self._use(None)
+            return
         vocabulary, name = self._read(source)
         tokens = vocabulary.tokens
         required = (self.pad_token, self.unk_token, self.cls_token, self.sep_token)
@@ -97,7 +100,9 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
                 f"with {tokens[:5]}. {self.source_hint}"
             )
         if repeats := len(tokens) - len(vocabulary.ids):
-            first = next(x for i, x in enumerate(tokens) if vocabulary.ids[x] != i)
+            first = next(
+                token for i, token in enumerate(tokens) if vocabulary.ids[token] != i
+            )
             warnings.warn(
                 f"{repeats} tokens of {name} occur again later, such as {first!r}. The "
                 "last row counts, as in the original code. Check that the file is not "
@@ -170,25 +175,28 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         """
         self._required_vocabulary()
         with tf.device("cpu"):
-            ids, *offsets = self._apply(self._encoder.encode_with_offsets, inputs)
-            return self._as_output(ids), *offsets
+            ids, starts, ends = self._apply(self._encoder.encode_with_offsets, inputs)
+            return self._as_output(ids), starts, ends
 
     def rows_with_offsets(self, texts: Strings) -> Iterator[tuple]:
         """Yield ids, starts and ends of each string [batch], as lists."""
-        found = (x.to_list() for x in self.tokenize_with_offsets(texts))
-        return zip(*found, strict=True)
+        ids, starts, ends = self.tokenize_with_offsets(texts)
+        return zip(ids.to_list(), starts.to_list(), ends.to_list(), strict=True)
 
     def _apply(self, function, inputs):
-        special = self.special_tokens if self.special_tokens_in_strings else []
-        tokens = [*special, *self.added_tokens]
+        tokens = list(self.added_tokens)
+        if self.special_tokens_in_strings:
+            tokens = self.special_tokens + tokens
         inputs = self._with_case_of_added_tokens(inputs)
-        return apply_to_batch(lambda x: self._between(tokens, function, x), inputs)
+        return apply_to_batch(
+            lambda text: self._between(tokens, function, text), inputs
+        )
 
     def _with_case_of_added_tokens(self, inputs):
-        found = [token for token, any_case in self.added_tokens.items() if any_case]
-        if self.lowercase and found:
+        tokens = [token for token, any_case in self.added_tokens.items() if any_case]
+        if self.lowercase and tokens:
             inputs = as_strings(inputs)
-            for token in found:
+            for token in tokens:
                 pattern = f"(?i){re.escape(token)}"
                 rewrite = token.replace("\\", r"\\")
                 inputs = tf.strings.regex_replace(inputs, pattern, rewrite)
@@ -198,27 +206,34 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         """Call a function of strings [batch] on the text between special tokens."""
         if not tokens:
             return function(text)
-        token, *others = tokens
-        parts = tf.strings.split(text, token)
-        found = self._between(others, function, parts.values)
-        if isinstance(found, tf.RaggedTensor):
-            return join_parts(parts.with_values(found), self.token_to_id(token))
-        valid = tf.strings.unicode_transcode(parts.values, "UTF-8", "UTF-8", "ignore")
+        token, others = tokens[0], tokens[1:]
+        # [batch, (runs)], the text between two occurrences of the token.
+        runs = tf.strings.split(text, token)
+        inside = self._between(others, function, runs.values)
+        number = self.token_to_id(token)
+        if isinstance(inside, tf.RaggedTensor):
+            return join_parts(runs.with_values(inside), number)
+        ids, starts, ends = inside
+        valid = tf.strings.unicode_transcode(runs.values, "UTF-8", "UTF-8", "ignore")
         sizes = tf.strings.length(valid, "UTF8_CHAR")
+        # The characters of the text before each run.
         before = tf.cumsum(sizes + len(token), exclusive=True)
-        before -= tf.gather(before, tf.gather(parts.row_starts(), parts.value_rowids()))
-        ids, *spans = found
-        spans = (x + before[:, tf.newaxis] for x in spans)
-        at = self.token_to_id(token), before + sizes, before + sizes + len(token)
-        columns = map(parts.with_values, (ids, *spans))
-        return tuple(map(join_parts, columns, at))
+        before -= tf.gather(before, tf.gather(runs.row_starts(), runs.value_rowids()))
+        starts = starts + before[:, tf.newaxis]
+        ends = ends + before[:, tf.newaxis]
+        token_starts = before + sizes
+        return (
+            join_parts(runs.with_values(ids), number),
+            join_parts(runs.with_values(starts), token_starts),
+            join_parts(runs.with_values(ends), token_starts + len(token)),
+        )
 
     def _as_output(self, ids):
         if self.compute_dtype == "string":
             return tf.gather(tf.constant(self._vocabulary.tokens), ids)
         return tf.cast(ids, self.compute_dtype)
 
-    def detokenize(self, inputs: Any) -> tf.Tensor:
+    def detokenize(self, inputs: Sequence | np.ndarray | Tensor) -> tf.Tensor:
         """Join the ids of each sequence to a string.
 
         Padding, `[CLS]`, `[SEP]` and `[MASK]` are left out. The unknown token remains,
@@ -243,11 +258,11 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
 
     def get_settings(self) -> dict[str, Any]:
         """Return the arguments that determine the ids beside the vocabulary."""
-        found = {name: getattr(self, name) for name in self.settings}
-        if "added_tokens" in found:
+        settings = {name: getattr(self, name) for name in self.settings}
+        if "added_tokens" in settings:
             # Keras wraps dicts.
-            found["added_tokens"] = dict(self.added_tokens)
-        return found
+            settings["added_tokens"] = dict(self.added_tokens)
+        return settings
 
     def with_settings(self, **changes: Any) -> "TextTokenizer":
         """Return a tokenizer with the same vocabulary and other `settings`."""
@@ -282,7 +297,9 @@ def apply_to_batch(function: Callable[..., Any], inputs: Strings) -> Any:
     return apply_to_batch(function, ragged)
 
 
-def join_parts(parts: tf.RaggedTensor, between: Any) -> tf.RaggedTensor:
+def join_parts(
+    parts: tf.RaggedTensor, between: int | None | tf.Tensor
+) -> tf.RaggedTensor:
     """Join [batch, (parts), (tokens)] to [batch, (tokens)], with a value in between.
 
     `between` is a value, or one per part of which the last is left out.
@@ -319,7 +336,9 @@ def as_strings(texts: Strings, name: str = "inputs") -> Tensor:
     return texts
 
 
-def _stand_in(error: Any) -> tuple[str, int]:
+def _stand_in(error: UnicodeError) -> tuple[str, int]:
+    """Return what is encoded in place of characters, and where to continue."""
+    assert isinstance(error, UnicodeEncodeError)
     # UTF-8 has no halves of surrogate pairs. The tokenizers drop this control character
     # in their place, which offsets count.
     return "\x7f" * (error.end - error.start), error.end

@@ -126,7 +126,9 @@ class Cleaning:
         self.strips_accents = strips_accents
         self.splits_ideographs = splits_ideographs
         self.longest_word = longest_word
-        separators = SEPARATORS + PLAIN_IDEOGRAPHS * splits_ideographs
+        separators, ideographs = SEPARATORS, ""
+        if splits_ideographs:
+            separators, ideographs = SEPARATORS + PLAIN_IDEOGRAPHS, CJK
         run = min(longest_word, LONG_RUN)
         word = rf"[0-9A-Za-z\x{{ff10}}-\x{{ff19}}]{{0,{run}}}"
         # Most lines of Chinese text match and need ASCII lower-casing only.
@@ -134,7 +136,7 @@ class Cleaning:
         # This cheap superset finds the few candidates for long words.
         self._long_run = rf"(?s).*[^{separators}]{{{run + 1}}}.*"
         self._long_word = f"([^{WHITE_SPACE}]{{{longest_word + 1}}})"
-        self._standalone = f"([{PUNCTUATION}{CJK * splits_ideographs}])"
+        self._standalone = f"([{PUNCTUATION}{ideographs}])"
 
     def normalize(self, text: tf.Tensor) -> tf.Tensor:
         plain = tf.strings.regex_full_match(text, self._plain_text)

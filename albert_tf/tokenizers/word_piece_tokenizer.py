@@ -93,7 +93,9 @@ class WordPieceTokenizer(TextTokenizer):
     source_hint = "Use the vocab.txt that came with the checkpoint."
     settings = (
         *TextTokenizer.settings,
-        *("strip_accents", "tokenize_chinese_chars", "max_input_chars_per_word"),
+        "strip_accents",
+        "tokenize_chinese_chars",
+        "max_input_chars_per_word",
         "added_tokens",
     )
 
@@ -119,10 +121,15 @@ class WordPieceTokenizer(TextTokenizer):
         self.tokenize_chinese_chars = tokenize_chinese_chars
         self.max_input_chars_per_word = longest
         self.added_tokens = dict(added_tokens or {})
-        settings = lowercase, dtype, special_tokens_in_strings
-        super().__init__(vocabulary, *settings, **kwargs)
+        super().__init__(
+            vocabulary, lowercase, dtype, special_tokens_in_strings, **kwargs
+        )
 
-    set_vocabulary = TextTokenizer.set_source
+    def set_vocabulary(
+        self, vocabulary: str | os.PathLike | Sequence[str] | None
+    ) -> None:
+        """Set the vocabulary: the path of a `vocab.txt`, or a list of tokens."""
+        self.set_source(vocabulary)
 
     @property
     def source(self) -> list[str]:
@@ -152,17 +159,26 @@ class WordPieceTokenizer(TextTokenizer):
         pathlib.Path(path).write_text(text, "utf-8", newline="\n")
 
     def _engine(self, vocabulary):
-        strips = self.strip_accents
-        settings = (
+        strip_accents = self.strip_accents
+        if strip_accents is None:
+            strip_accents = self.lowercase
+        if tf_text is None:
+            return PythonEngine(
+                lite.WordPieceTokenizer(
+                    vocabulary.tokens,
+                    self.lowercase,
+                    strip_accents,
+                    self.tokenize_chinese_chars,
+                    self.max_input_chars_per_word,
+                )
+            )
+        cleaning = Cleaning(
             self.lowercase,
-            self.lowercase if strips is None else strips,
+            strip_accents,
             self.tokenize_chinese_chars,
             self.max_input_chars_per_word,
         )
-        if tf_text is None:
-            tokenizer = lite.WordPieceTokenizer(vocabulary.tokens, *settings)
-            return PythonEngine(tokenizer)
-        return WordPieceGraph(vocabulary.tokens, Cleaning(*settings))
+        return WordPieceGraph(vocabulary.tokens, cleaning)
 
     def _join(self, pieces):
         text = tf.strings.reduce_join(pieces, axis=-1, separator=" ")

@@ -20,7 +20,7 @@ from albert_tf.evaluation import (
     spelling_scores,
     squad_scores,
 )
-from albert_tf.evaluation.answers import best_null_threshold
+from albert_tf.evaluation.answer_scores import best_null_threshold
 from albert_tf.evaluation.scores import best_thresholds
 
 

@@ -4,7 +4,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.preprocessing.sentences import (
+from albert_tf.preprocessing.articles import (
     WHITE_SPACE,
     choose_sentences,
     sentence_bounds,
