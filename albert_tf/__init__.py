@@ -14,6 +14,7 @@ _TENSORFLOW_FOLDERS = (
     "models",
     "preprocessing",
     "tokenizers",
+    "tools",
 )
 _FUNCTIONS = {
     "AlbertError": "albert_tf_lite.errors",
@@ -57,7 +58,7 @@ if not os.environ.get("ALBERT_TF_LAZY"):
         from albert_tf.quiet_import import import_tensorflow as _import_tensorflow
 
         _import_tensorflow()
-        from albert_tf import models  # noqa: F401
+        from albert_tf import models, tools  # noqa: F401
 
         # Here, because the module of the same name would hide the function.
         from albert_tf.pipelines import pipeline  # noqa: F401

@@ -15,8 +15,9 @@ from albert_tf.models.task_of_checkpoint import (
     choose_trained_head,
     task_class,
 )
+from albert_tf.tools.zero_shot_classifier import ZeroShotClassifier
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.pipelines import Pipeline as ExportedPipeline
+from albert_tf_lite.pipelines import Pipeline
 
 # Names of transformers, and of a use of a task.
 ALIASES = {
@@ -48,18 +49,22 @@ DEFAULTS = {
 _LOCK = threading.Lock()
 
 
-class Pipeline(ExportedPipeline):
-    """Function from strings to dicts of plain Python; see `albert_tf.pipeline`.
+class TaskPipeline(Pipeline):
+    """Pipeline of a Keras model; see `albert_tf.pipeline`.
 
     Attributes:
         task: string, the name of the task.
         model: the model, such as an `AlbertTextClassifier`.
-        answerer: what answers: the model, or a
-            `ZeroShotClassifier` of it.
+        answerer: the model, or a `ZeroShotClassifier` of it.
         options: dict, the options of calls that pass none.
     """
 
-    def __init__(self, answerer: Any, model: AlbertTask, **options: Any):
+    def __init__(
+        self,
+        answerer: AlbertTask | ZeroShotClassifier,
+        model: AlbertTask,
+        **options: Any,
+    ):
         self.model = model
         self._exported: dict[str, Any] = {}
         super().__init__(answerer, **options)
@@ -69,13 +74,16 @@ class Pipeline(ExportedPipeline):
         return len(self.model.text_inputs) > 1
 
     def _option_names(self):
+        # After the examples.
         names = list(inspect.signature(self.answerer.answers).parameters)[1:]
-        return names + ["engine"] * hasattr(self.answerer, "exported_settings")
+        if isinstance(self.answerer, AlbertTask):
+            names.append("engine")
+        return names
 
     def _answer(self, columns, engine=None, **options):
         if not engine:
             return self.answerer.answers(columns, **options)
-        # Here, because `import albert_tf` imports this module.
+        # Here, so that `import albert_tf` does not import the exports.
         from albert_tf.export import exported
 
         with _LOCK:
@@ -90,7 +98,7 @@ def pipeline(
     *,
     head: str | None = None,
     **options: Any,
-) -> Pipeline:
+) -> TaskPipeline:
     """Return a function from texts to dicts with the keys of transformers.
 
     | task | an example | its answer |
@@ -116,7 +124,7 @@ def pipeline(
             the bundled checkpoint, see `DEFAULTS`.
         head: optional string, the name of one of several heads of the checkpoint, as
             in `path="my_model:entities"`. By default the only one for the task.
-        **options: of all calls: `batch_size`, as for `predict`; `top_k`, where the
+        **options: of all calls: `batch_size`, examples per batch; `top_k`, where the
             table has it, `None` for all; `engine` (`"onnx"`, `"litert"`), see
             `albert_tf.export.exported`, where the weights are those of the first
             call; `targets` of `fill-mask`; `null_threshold` and `max_answer_length` of
@@ -125,11 +133,12 @@ def pipeline(
             `zero-shot-classification`.
 
     Returns:
-        A `Pipeline`.
+        A `TaskPipeline`, which takes an example or a list of them.
 
     Raises:
-        FileNotFoundError, albert_tf.checkpoints.CheckpointError: as
-            `albert_tf.load_checkpoint`.
+        FileNotFoundError: if a file of the checkpoint or its config is missing.
+        albert_tf.checkpoints.CheckpointError: if the file is damaged or of an unknown
+            layout, or a weight is missing or has no place in the model.
         AlbertError: if the task is unknown, or the model is not trained for it.
 
     Example:
@@ -140,22 +149,30 @@ def pipeline(
     albert_tf.pipeline("fill-mask", "albert_tiny_zh")("今天[MASK]气很好")[0]
     ```
     """  # noqa: E501 (a table)
-    if path is None and task not in {*TASKS, *ALIASES}:
+    classes = answering_classes()
+    if path is None and task not in {*classes, *ALIASES}:
+        # The only argument is a path.
         task, path = None, task
     if path is None:
         path = DEFAULTS.get(task or "")
     if path is None:
         raise AlbertError("The model is missing. Pass its path: pipeline(task, path).")
     name = ALIASES.get(task or "", task)
-    if name is not None and name not in TASKS:
-        raise AlbertError(
-            f"Unknown task {task!r}. Expected one of {', '.join([*TASKS, *ALIASES])}."
-        )
-    cls = TASKS.get(name or "")
-    wrapped = getattr(cls, "wrapped_cls", None)
+    if name is not None and name not in classes:
+        known = ", ".join([*classes, *ALIASES])
+        raise AlbertError(f"Unknown task {task!r}. Expected one of {known}.")
+    cls = classes.get(name or "")
     checkpoint = choose_trained_head(open_checkpoint(path, head=head), cls)
-    model = _load_task(checkpoint, wrapped or cls)
-    return Pipeline(cls(model) if cls and wrapped else model, model, **options)
+    if cls is ZeroShotClassifier:
+        model = _load_task(checkpoint, ZeroShotClassifier.wrapped_cls)
+        return TaskPipeline(ZeroShotClassifier(model), model, **options)
+    model = _load_task(checkpoint, cls)
+    return TaskPipeline(model, model, **options)
+
+
+def answering_classes() -> dict[str, Any]:
+    """Return the classes that answer, by the name of their task."""
+    return {**TASKS, ZeroShotClassifier.name_of_task: ZeroShotClassifier}
 
 
 def _load_task(checkpoint: Checkpoint, cls: Any) -> Any:
@@ -163,12 +180,12 @@ def _load_task(checkpoint: Checkpoint, cls: Any) -> Any:
     # Presets, `.keras` files and model objects are complete.
     model: Any = checkpoint.model
     if not isinstance(model, cls or AlbertTask):
-        found = task_class(checkpoint)
+        stored = task_class(checkpoint)
         if cls is None:
-            model = build_model(checkpoint) if found else None
-        elif found is not None and issubclass(found, cls):
+            model = build_model(checkpoint) if stored else None
+        elif stored is not None and issubclass(stored, cls):
             # A multi-label model is a text classifier, too.
-            model = found.from_checkpoint(checkpoint)
+            model = stored.from_checkpoint(checkpoint)
         elif cls.has_heads_in(checkpoint):
             model = cls.from_checkpoint(checkpoint)
         else:
@@ -183,7 +200,7 @@ def _load_task(checkpoint: Checkpoint, cls: Any) -> Any:
         kind = "a pretrained model" if model is None else type(model).__name__
         raise AlbertError(
             f"{checkpoint.path} is {kind}, without a fine-tuned head. Name the task: "
-            f"one of {', '.join(TASKS)}."
+            f"one of {', '.join(answering_classes())}."
         )
     if model.preprocessor is None:
         raise AlbertError(

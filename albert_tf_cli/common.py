@@ -61,7 +61,7 @@ def import_tensorflow() -> None:
     # Prints nothing unless standard output is a terminal.
     with console.status("Importing TensorFlow"):
         quiet_import.import_tensorflow()
-        import albert_tf.models  # noqa: F401
+        import albert_tf.tools  # noqa: F401
 
 
 # === Checks before TensorFlow is imported ===
@@ -83,7 +83,7 @@ def check_checkpoint(name: str) -> None:
     """Raise if a name is not a finished checkpoint, an address or a release."""
     if not name:
         raise FileNotFoundError("The path of the model is empty.")
-    name, _ = split_head(name)
+    name = str(split_head(name)[0])
     path = pathlib.Path(name)
     if path.is_file():
         check_downloaded(path)
@@ -116,7 +116,7 @@ def open_network(
     `precision` is as for `albert_tf_lite.pipeline`. Return `None` if there is none that
     answers as the model does. Raise if int8 was asked for.
     """
-    from albert_tf_lite.opening import NETWORK, int8_file, open_exported
+    from albert_tf_lite.network_files import NETWORK, int8_file, open_exported
 
     if pathlib.Path(path).suffix in EXPORTED:
         return open_exported(path)

@@ -11,7 +11,7 @@ from albert_tf_cli.evaluation import checked_reader, read_remembered
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.opening import NETWORK, int8_file, preset_digest
+from albert_tf_lite.network_files import NETWORK, int8_file, preset_digest
 
 # Texts of several lengths, with digits, full-width letters and emoji.
 TEXTS = [

@@ -22,8 +22,7 @@ from albert_tf_cli.options import (
 from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError, MissingPackageError
-from albert_tf_lite.onnx_model import OnnxModel
-from albert_tf_lite.opening import (
+from albert_tf_lite.network_files import (
     LEAST_AGREEMENT,
     LEAST_EXAMPLES,
     NETWORK,
@@ -31,6 +30,7 @@ from albert_tf_lite.opening import (
     is_safe,
     preset_digest,
 )
+from albert_tf_lite.onnx_model import OnnxModel
 
 _TASK_NAMES = tuple(name for name, task in TASKS.items() if task.read)
 TaskName: Any = Literal[_TASK_NAMES]
@@ -292,7 +292,7 @@ def _defaults(args, model, examples):
 
 def _train(context, args, model, task, data):
     """Train and return the metrics, with those of the test examples."""
-    from albert_tf.models import class_weights
+    from albert_tf.tools import class_weights
     from albert_tf.training.fine_tuning import FineTuning, fine_tune
     from albert_tf.training.run_state import model_digest
 

@@ -11,7 +11,8 @@ from albert_tf_lite.pointers import check_downloaded
 
 def choose_model_class(task, early_exit, class_weight, options):
     """Return the class of the model; raise if it does not take an option."""
-    from albert_tf.models import TASKS, AlbertEarlyExitClassifier
+    from albert_tf.models import TASKS
+    from albert_tf.tools import AlbertEarlyExitClassifier
 
     model_class = AlbertEarlyExitClassifier if early_exit else TASKS[task]
     arguments = inspect.signature(TASKS[task]).parameters

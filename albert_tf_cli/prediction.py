@@ -23,7 +23,7 @@ from albert_tf_cli.options import model_option, output_option
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.opening import open_exported
+from albert_tf_lite.network_files import open_exported
 from albert_tf_lite.pipelines import Pipeline
 
 _SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx")

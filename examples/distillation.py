@@ -9,7 +9,8 @@ import pathlib
 import sys
 
 from albert_tf.data import class_names, read_labelled_texts
-from albert_tf.models import AlbertBackbone, AlbertDistiller, AlbertTextClassifier
+from albert_tf.models import AlbertBackbone, AlbertTextClassifier
+from albert_tf.tools import AlbertDistiller
 import keras
 import numpy as np
 

@@ -27,7 +27,7 @@ classifier = albert_tf.models.AlbertMultiLabelClassifier.from_checkpoint(
     labels=class_names(name for names in labels for name in names),
 )
 classifier.fit(texts[:dev], labels[:dev], epochs=8, verbose=2)
-albert_tf.models.tune_thresholds(classifier, texts[dev:test], labels[dev:test])
+albert_tf.tools.tune_thresholds(classifier, texts[dev:test], labels[dev:test])
 
 classify = albert_tf.pipeline(path=classifier)
 found = [[x["label"] for x in answer] for answer in classify(texts[test:])]

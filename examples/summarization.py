@@ -11,7 +11,7 @@ import sys
 import albert_tf
 from albert_tf.data import read_articles
 from albert_tf.evaluation import rouge_scores
-from albert_tf.preprocessing.sentences import split_sentences
+from albert_tf.preprocessing.articles import split_sentences
 import keras
 from sklearn.feature_extraction.text import TfidfVectorizer
 

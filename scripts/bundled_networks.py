@@ -15,7 +15,7 @@ from albert_tf.checkpoints import open_checkpoint
 from albert_tf.files import BUNDLED, find_bundled
 from albert_tf.models.task_of_checkpoint import task_class
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.opening import NETWORK, open_exported
+from albert_tf_lite.network_files import NETWORK, open_exported
 
 
 def is_current(folder: pathlib.Path, file: str) -> bool:

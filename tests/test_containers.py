@@ -15,9 +15,9 @@ from tiers import few
 
 import albert_tf_lite
 import zh
-from albert_tf import data, evaluation, models
+from albert_tf import data, evaluation, tools
 from albert_tf.checkpoints import prune_vocabulary
-from albert_tf.pipelines import Pipeline
+from albert_tf.pipelines import TaskPipeline
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.trainers.labels import check_class_names, class_ids
 
@@ -161,12 +161,12 @@ def classifier(**options):
 
 
 def distilled(c):
-    distiller = models.AlbertDistiller(classifier(), classifier(seed=1))
+    distiller = tools.AlbertDistiller(classifier(), classifier(seed=1))
     return list(distiller._batches(c(TEXTS), c(IDS), batch_size=4))
 
 
 def tuned(c):
-    models.tune_thresholds(several(), c(TEXTS), [["坏"], ["中"], ["好"], ["坏", "好"]])
+    tools.tune_thresholds(several(), c(TEXTS), [["坏"], ["中"], ["好"], ["坏", "好"]])
     return several().thresholds
 
 
@@ -194,13 +194,13 @@ OF_MODELS = {
         c(TEXTS), verbose=0
     ),
     "order": lambda c: of_class("sentence order")().sentence_order(c(TEXTS), c(OTHERS)),
-    "windows": lambda c: models.predict_windows(classifier(), c(TEXTS), verbose=0),
+    "windows": lambda c: tools.predict_windows(classifier(), c(TEXTS), verbose=0),
     "early": lambda c: early().predict_early(c(TEXTS), 1),
-    "zero-shot": lambda c: models.ZeroShotClassifier(classifier()).answers(
+    "zero-shot": lambda c: tools.ZeroShotClassifier(classifier()).answers(
         c(TEXTS), candidate_labels=c(["好", "天地"])
     ),
-    "pipeline": lambda c: Pipeline(classifier(), classifier())(c(TEXTS)),
-    "pipeline of fields": lambda c: Pipeline(embedder(), embedder())(
+    "pipeline": lambda c: TaskPipeline(classifier(), classifier())(c(TEXTS)),
+    "pipeline of fields": lambda c: TaskPipeline(embedder(), embedder())(
         {"text": c(TEXTS), "text_pair": c(OTHERS)}
     ),
     "distiller": distilled,
@@ -215,7 +215,7 @@ OF_MODELS = {
 FUNCTIONS = {
     "labels": lambda c: check_class_names(c(["差", "好"]), 2),
     "names as y": lambda c: class_ids(TEXTS, c(NAMES), 2, ["差", "好"]),
-    "class_weights": lambda c: models.class_weights(c(NAMES), c(["差", "好"])),
+    "class_weights": lambda c: tools.class_weights(c(NAMES), c(["差", "好"])),
     "tokenizer": lambda c: WORDS(c(TEXTS)),
     "preprocessor": lambda c: classifier().preprocessor((c(TEXTS), c(OTHERS))),
     "class_names": lambda c: data.class_names(c(NAMES)),

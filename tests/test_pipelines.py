@@ -11,7 +11,7 @@ from small_classifier import OTHERS, TEXTS, small_classifier
 from task_cases import CASES
 
 import albert_tf
-from albert_tf import files, models, pipelines
+from albert_tf import files, pipelines
 
 MICRO = pathlib.Path(__file__).parents[1] / "examples" / "albert_micro_zh"
 LABEL = {"label": str, "score": float}
@@ -66,8 +66,9 @@ FAST = ("text-classification", "token-classification", "question-answering")
     [pytest.param(x, marks=[pytest.mark.nightly] * (x not in FAST)) for x in KEYS],
 )
 def test_one_example_or_many_in_any_form(name):
-    assert set(models.TASKS) == set(KEYS)
-    (pipeline, examples), fields = built(name), models.TASKS[name].fields
+    classes = pipelines.answering_classes()
+    assert set(classes) == set(KEYS)
+    (pipeline, examples), fields = built(name), classes[name].fields
     many = pipeline(examples)
     assert len(many) == len(examples) and any(many) and json.dumps(many)
     assert near(pipeline(examples[-1])) == near(many[-1])
@@ -139,8 +140,8 @@ def test_named_heads_answer_without_a_path(tmp_path, monkeypatch):
     ("task", "message"),
     [
         ("text-classification", "is not trained for text-class.*no class"),
-        (None, "without a fine-tuned head. Name the task: one of text-"),
-        ("spam", "Unknown task 'spam'. Expected one of text-"),
+        (None, "without a fine-tuned head. Name the task: one of .*text-"),
+        ("spam", "Unknown task 'spam'. Expected one of .*text-"),
     ],
 )
 def test_a_model_that_is_not_trained_for_the_task_raises(tmp_path, task, message):

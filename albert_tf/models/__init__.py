@@ -1,7 +1,6 @@
-"""The tasks on `AlbertBackbone`, one per file, and functions that use them."""
+"""The tasks on `AlbertBackbone`, one per file."""
 
 from albert_tf.backbone import SIZES, AlbertBackbone
-from albert_tf.models.albert_distiller import AlbertDistiller
 from albert_tf.models.albert_masked_lm import AlbertMaskedLM
 from albert_tf.models.albert_multiple_choice import AlbertMultipleChoice
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
@@ -16,23 +15,13 @@ from albert_tf.models.albert_text_classifier import (
 from albert_tf.models.albert_text_embedder import AlbertTextEmbedder
 from albert_tf.models.albert_text_regressor import AlbertTextRegressor
 from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
-from albert_tf.models.attributions import Attributions, IntegratedGradients
-from albert_tf.models.classifier_tools import (
-    class_weights,
-    predict_windows,
-    tune_thresholds,
-)
-from albert_tf.models.early_exit import AlbertEarlyExitClassifier
 from albert_tf.models.task import TASKS, AlbertTask
-from albert_tf.models.zero_shot_classifier import ZeroShotClassifier
 from albert_tf.trainers.datasets import bucket_by_length
 
 __all__ = [
     "SIZES",
     "TASKS",
     "AlbertBackbone",
-    "AlbertDistiller",
-    "AlbertEarlyExitClassifier",
     "AlbertMaskedLM",
     "AlbertMultiLabelClassifier",
     "AlbertMultipleChoice",
@@ -46,11 +35,5 @@ __all__ = [
     "AlbertTextEmbedder",
     "AlbertTextRegressor",
     "AlbertTokenClassifier",
-    "Attributions",
-    "IntegratedGradients",
-    "ZeroShotClassifier",
     "bucket_by_length",
-    "class_weights",
-    "predict_windows",
-    "tune_thresholds",
 ]

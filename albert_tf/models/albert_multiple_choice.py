@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.heads import dense_head, head_dropout, head_dtype
+from albert_tf.backbone.head_layers import dense_head, head_dropout, head_dtype
 from albert_tf.layers.common import Tensor
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.task_preprocessors import (

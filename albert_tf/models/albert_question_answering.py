@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.heads import dense_head, head_dropout
+from albert_tf.backbone.head_layers import dense_head, head_dropout
 from albert_tf.data.questions import find_answer
-from albert_tf.evaluation.answers import best_null_threshold, score_answers
+from albert_tf.evaluation.answer_scores import best_null_threshold, score_answers
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_preprocessors import (
@@ -23,7 +23,15 @@ from albert_tf.trainers.labels import check_count
 from albert_tf.trainers.prediction import Outputs, PredictedRows, split_ragged
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list, check_integer, is_missing
-from albert_tf_lite.spans import NEVER, answer_dicts, best_spans, rank_answers
+from albert_tf_lite.spans import (
+    NEVER,
+    ContextLogits,
+    NullThreshold,
+    WindowLogits,
+    answer_dicts,
+    best_spans,
+    rank_answers,
+)
 
 # The first and the last token of no answer.
 NO_TOKENS = (-1, -1)
@@ -150,7 +158,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         self,
         x: Inputs,
         n_best: int = 5,
-        null_threshold: float | str | None = "auto",
+        null_threshold: NullThreshold = "auto",
         max_answer_length: int | None = None,
         batch_size: int | None = None,
         verbose: str | int = "auto",
@@ -203,12 +211,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             "null_threshold": self.null_threshold,
         }
 
-    def _windows(self, rows: PredictedRows) -> list[tuple]:
-        """Return each context, its windows, and the starts and ends of its tokens.
-
-        A window is the number of its first token in the context, and the logits of
-        [CLS] and of its tokens: `(offset, start_logits, end_logits)`.
-        """
+    def _windows(self, rows: PredictedRows) -> list[ContextLogits]:
+        """Return the windows of each context with their logits."""
         packed: Any = rows.packed
         if packed is None:
             return []
@@ -220,11 +224,15 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         for row, text in enumerate(texts):
             # [CLS] and the context, without the last [SEP].
             kept = [0, *range(firsts[row], lengths[row] - 1)]
-            window = offsets[row], start_logits[row][kept], end_logits[row][kept]
-            windows[text].append(window)
+            windows[text].append(
+                WindowLogits(
+                    offsets[row], start_logits[row][kept], end_logits[row][kept]
+                )
+            )
         _, contexts = as_questions(rows.x)
         starts, ends = split_ragged((packed.starts, packed.ends))
-        return list(zip(contexts, windows, starts, ends, strict=True))
+        rows_of_contexts = zip(contexts, windows, starts, ends, strict=True)
+        return [ContextLogits(*row) for row in rows_of_contexts]
 
     def tune_null_threshold(
         self,

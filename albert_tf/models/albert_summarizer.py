@@ -8,10 +8,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.heads import dense_head, head_dropout
+from albert_tf.backbone.head_layers import dense_head, head_dropout
 from albert_tf.evaluation import oracle_labels
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.sentences import (
+from albert_tf.preprocessing.articles import (
     choose_sentences,
     sentence_bounds,
     sentences_of,

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.heads import dense_head, head_dropout
+from albert_tf.backbone.head_layers import dense_head, head_dropout
 from albert_tf.checkpoints import Checkpoint, open_checkpoint
 from albert_tf.layers.common import Tensor, argument_names
 from albert_tf.models.pooling import default_pooling, pool_layers, pool_text

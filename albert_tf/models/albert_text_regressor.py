@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.heads import dense_head, head_dropout
+from albert_tf.backbone.head_layers import dense_head, head_dropout
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.models.pooling import default_pooling, pool_text
 from albert_tf.models.task import AlbertTask

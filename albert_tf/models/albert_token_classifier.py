@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.heads import dense_head, head_dropout
+from albert_tf.backbone.head_layers import dense_head, head_dropout
 from albert_tf.data.tagged import SCHEMES, tag_names
 from albert_tf.data.tags import read_tags
 from albert_tf.models.tagging import Tagging, tags_of_spans

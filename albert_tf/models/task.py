@@ -188,7 +188,7 @@ class AlbertTask(Trainer):
         # A task without `backbone_cls` is hidden from KerasHub, which would pick any of
         # several classes, and is loaded by its base.
         owner: Any = cls if cls.backbone_cls else cls.__base__
-        load = super(Presets, owner).from_preset
+        load = super(Presets, owner).from_preset  # type: ignore[misc]
         model = load(path, load_weights=load_weights, **kwargs)
         if not isinstance(model, cls):
             return cls.from_checkpoint(path, **kwargs)

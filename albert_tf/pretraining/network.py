@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.heads import dense_head, masked_lm_head
+from albert_tf.backbone.head_layers import dense_head, masked_lm_head
 from albert_tf.files import complete_file
 from albert_tf.layers.common import Tensor
 from albert_tf_lite.archives import check_zip

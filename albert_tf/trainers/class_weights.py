@@ -21,7 +21,7 @@ def check_class_weight(class_weight: ClassWeight, examples: Examples) -> None:
             raise AlbertError(
                 'class_weight="balanced" counts the labels of lists; those of a '
                 "dataset are unknown before training. Count them from a list: "
-                "class_weight=albert_tf.models.class_weights(y, labels)."
+                "class_weight=albert_tf.tools.class_weights(y, labels)."
             )
     elif class_weight is not None and not isinstance(class_weight, dict):
         raise AlbertError(

@@ -95,7 +95,7 @@ class Trainer(CompiledTask):
             class_weight: optional dict of weights by class, in the form of `y`, for
                 tasks with one class per example; or `"balanced"`, inversely
                 proportional to how often a class occurs in the training labels, see
-                `albert_tf.models.class_weights`.
+                `albert_tf.tools.class_weights`.
             sample_weight: optional list of numbers, the weight of each example in the
                 loss.
             initial_epoch: int, the epoch to start at, to resume a training. `epochs`

@@ -30,7 +30,7 @@ class _Classification(Task):
         return ANSWERS[self.name].arrays(outputs, settings)
 
     def explain(self, model):
-        from albert_tf.models import IntegratedGradients
+        from albert_tf.tools import IntegratedGradients
 
         return IntegratedGradients(model)
 
@@ -143,7 +143,7 @@ class MultiLabel(_Classification):
         return [labels[np.asarray(row, bool)] for row in examples.y]
 
     def tune(self, model, dev, batch_size):
-        from albert_tf.models import tune_thresholds
+        from albert_tf.tools import tune_thresholds
 
         tune_thresholds(model, dev.x, dev.y, batch_size)
 

@@ -143,4 +143,4 @@ class QuestionAnswering(Task):
 
     def _scoring_script(self, examples):
         # A sample of the contexts is enough to recognise Chinese.
-        return albert_tf.evaluation.answers.kind_of_answers(examples.x[1][:100])
+        return albert_tf.evaluation.answer_scores.kind_of_answers(examples.x[1][:100])

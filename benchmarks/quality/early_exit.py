@@ -17,7 +17,8 @@ import argparse
 import json
 import pathlib
 
-from albert_tf.models import AlbertEarlyExitClassifier, AlbertTextClassifier
+from albert_tf.models import AlbertTextClassifier
+from albert_tf.tools import AlbertEarlyExitClassifier
 import keras
 import matplotlib
 import numpy as np

@@ -17,9 +17,9 @@ from small_classifier import LABELS, TEXTS, small_classifier
 
 import albert_tf
 from albert_tf.data.tables import Table
-from albert_tf.models import IntegratedGradients
+from albert_tf.tools import IntegratedGradients
 from albert_tf_cli import common, evaluation
-from albert_tf_lite import opening
+from albert_tf_lite import network_files
 from albert_tf_lite.errors import AlbertError
 
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
@@ -282,7 +282,7 @@ def test_finetune_keeps_int8_where_it_agrees_and_predict_says_so(
         tmp_path / "out/model.int8.onnx",
         ("predict", tmp_path / "out", "好", "--json"),
     )
-    monkeypatch.setattr(opening, "LEAST_AGREEMENT", 0.0)
+    monkeypatch.setattr(network_files, "LEAST_AGREEMENT", 0.0)
     assert "of 210 dev examples: predict uses int8" in run(*train).stdout
     found, plain = run(*predict), run(*predict, "--precision", "float32")
     assert "of 210 dev examples. For float32: --precision float32" in found.stderr
@@ -292,7 +292,7 @@ def test_finetune_keeps_int8_where_it_agrees_and_predict_says_so(
     for options in (("--engine", "onnx"), ("--explain",)):
         refusal = refused(*predict, "--precision", "int8", *options)
         assert "--precision does not apply to" in refusal
-    monkeypatch.setattr(opening, "LEAST_AGREEMENT", 1.1)
+    monkeypatch.setattr(network_files, "LEAST_AGREEMENT", 1.1)
     assert "predict uses float32, because" in run(*train, "--overwrite").stdout
     assert not int8.exists() and not run(*predict).stderr
 

@@ -14,7 +14,7 @@ from small_classifier import (
     small_backbone,
 )
 
-from albert_tf import models
+from albert_tf import models, tools
 from albert_tf.layers.common import argument_names
 
 COUNT = len(TEXTS)
@@ -118,7 +118,7 @@ CASES = {
         unmoved=("pooled_dense/kernel", "pooled_dense/bias"),
     ),
     "early-exit classifier": Case(
-        models.AlbertEarlyExitClassifier,
+        tools.AlbertEarlyExitClassifier,
         {**NAMED, **DROPOUT},
         *(TEXTS, LABELS, (COUNT, 3)),
     ),

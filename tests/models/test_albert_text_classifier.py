@@ -23,8 +23,10 @@ from albert_tf.models import (
     AlbertMultiLabelClassifier,
     AlbertTextClassifier,
     AlbertTextRegressor,
-    ZeroShotClassifier,
     bucket_by_length,
+)
+from albert_tf.tools import (
+    ZeroShotClassifier,
     class_weights,
     predict_windows,
     tune_thresholds,

@@ -13,11 +13,8 @@ from task_cases import CASES
 from albert_tf.layers import attend
 from albert_tf.layers.attend import attend as attend_by_hand
 from albert_tf.layers.fused_gelu import fused_gelu
-from albert_tf.models import (
-    AlbertEarlyExitClassifier,
-    AlbertTextClassifier,
-    IntegratedGradients,
-)
+from albert_tf.models import AlbertTextClassifier
+from albert_tf.tools import AlbertEarlyExitClassifier, IntegratedGradients
 from albert_tf.training.fine_tuning import FineTuning, fine_tune
 from albert_tf_lite.errors import AlbertError
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from small_classifier import LABELS, TEXTS, small_backbone, small_classifier
 from task_cases import CASES
 
-from albert_tf import load_checkpoint, models, pipeline, preprocessing
+from albert_tf import load_checkpoint, models, pipeline, preprocessing, tools
 from albert_tf.layers import EncoderBlock
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -131,7 +131,7 @@ def preprocessor(kind, **options):
 
 LENGTHS = {
     "sequence_length": lambda x: classifier("Text", sequence_length=x),
-    "stride": lambda x: models.predict_windows(
+    "stride": lambda x: tools.predict_windows(
         build("text classifier"), TEXTS, stride=x
     ),
     "stride of tags": lambda x: preprocessor("TokenClassifier", stride=x),
@@ -184,27 +184,31 @@ def test_labels_in_sets_and_columns_are_taken():
 
 
 def explain(*args, **kwargs):
-    return models.IntegratedGradients(build("text classifier"))(*args, **kwargs)
+    return tools.IntegratedGradients(build("text classifier"))(*args, **kwargs)
 
 
 def distiller(student):
-    return models.AlbertDistiller(build("text classifier"), student)
+    return tools.AlbertDistiller(build("text classifier"), student)
 
 
 def classifier(kind, **options):
     return small_classifier(cls=getattr(models, f"Albert{kind}Classifier"), **options)
 
 
+def early_exit_classifier(**options):
+    return small_classifier(cls=tools.AlbertEarlyExitClassifier, **options)
+
+
 CALLS = {
     "no pooler": lambda: small_backbone(pooler=False).pool(IDS),
     "one string, or the tuple": lambda: explain(["好"]),
     "of `target` are not among": lambda: explain("好", target="x"),
-    "Only an AlbertMultiLabelClassifier": lambda: models.tune_thresholds(
+    "Only an AlbertMultiLabelClassifier": lambda: tools.tune_thresholds(
         build("text classifier"), TEXTS, LABELS
     ),
     "each of the 3 classes": lambda: classifier("MultiLabel", thresholds=[0.5]),
-    "layers are all one function": lambda: classifier(
-        "EarlyExit", sizes={"num_ffn_groups": 2}
+    "layers are all one function": lambda: early_exit_classifier(
+        sizes={"num_ffn_groups": 2}
     ),
     "needs two classes or more.*num_classes=2.*AlbertTextRegressor": lambda: classifier(
         "Text", labels=["好评"], num_classes=1
@@ -223,7 +227,7 @@ CALLS = {
         learning_rate=keras.optimizers.schedules.CosineDecay(1e-3, 10)
     ),
     "share weights": lambda: distiller(build("text classifier")),
-    "no label .*entailment=": lambda: models.ZeroShotClassifier(small_classifier()),
+    "no label .*entailment=": lambda: tools.ZeroShotClassifier(small_classifier()),
     "`vocab`. Did you mean `vocabulary`": lambda: (
         models.AlbertTextClassifier.from_checkpoint(MICRO, vocab="vocab.txt")
     ),
