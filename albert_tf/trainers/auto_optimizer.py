@@ -212,7 +212,8 @@ class AutoOptimizer:
                 f"the moments are those after {count}. To resume exactly, load a whole "
                 "model, saved as a .keras file (weights alone have no moments), and "
                 "pass the same data, `batch_size` and `epochs`.",
-                stacklevel=4,
+                # The caller of `fit`.
+                stacklevel=5,
             )
         counter.assign(steps)
         if count == 0 and optimizer.use_ema:
