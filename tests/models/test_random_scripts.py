@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import tensorflow as tf
-from albert_tf.models.prediction import split_ragged
 from hypothesis import strategies
 from memory import release_models
 from task_cases import CASES, tensor
 
 from albert_tf import AlbertError
+from albert_tf.trainers.prediction import split_ragged
 
 pytestmark = [
     pytest.mark.nightly,
