@@ -3,6 +3,7 @@
 ALBERT_TF_RANDOM_SCRIPTS sets how many; `--hypothesis-seed` repeats a run.
 """
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -374,9 +375,10 @@ class Recorder(keras.callbacks.Callback):
 
 def reference(script):
     """Return the epochs of the plain script, and those with averaged weights."""
-    return plain_epochs(
-        script.task, script.precision, script.has_own_optimizer, script.masks_all
-    )
+    with tracing(False):
+        return plain_epochs(
+            script.task, script.precision, script.has_own_optimizer, script.masks_all
+        )
 
 
 @functools.cache
@@ -520,10 +522,7 @@ def check_metrics(script, result, final):
 
 def outputs_of(script, task):
     """Return the outputs of the rows, in the batches in which they are evaluated."""
-    x, _ = data_of(script)
-    if isinstance(x, tf.data.Dataset):
-        x = x.map(lambda *columns: (columns[0],))
-        return task.predict_rows(x, verbose=0)[2]
+    # Also for a dataset, which `predict` would trace for the length of its first batch.
     x = sorted_data(script.task)["new"]
     return task.predict_rows(x, batch_size=BATCH_SIZE, verbose=0)[2]
 
@@ -663,19 +662,28 @@ SCRIPTS = strategies.builds(
 
 def check_script(script):
     """Run a script and compare it, or return the error that refused it."""
-    tf.config.run_functions_eagerly(not script.is_traced)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tracing(script.is_traced):
         try:
             result = run(script, folder)
         except REFUSALS as error:
             if is_accepted(script):
                 raise
             return error
-        finally:
-            tf.config.run_functions_eagerly(True)
         assert script.callback != "rate of the default optimizer"
+        # It predicts, too, which rounds like `evaluate` only if both are traced.
         check(script, result)
     return None
+
+
+@contextlib.contextmanager
+def tracing(is_traced):
+    """Trace functions, or run them eagerly."""
+    were_eager = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(not is_traced)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(were_eager)
 
 
 @hypothesis.settings(max_examples=COUNT)
