@@ -21,7 +21,7 @@ from small_corpus import write_corpus
 
 import albert_tf
 import zh
-from albert_tf.models import task
+from albert_tf.trainers import trainer
 
 ROOT = pathlib.Path(__file__).parents[1]
 MICRO = "examples/albert_micro_zh"
@@ -122,7 +122,7 @@ def files(tmp_path, monkeypatch):
 
     `fit` trains for one epoch, not for the 30 of so few examples.
     """
-    monkeypatch.setattr(task, "fine_tuning_epochs", lambda examples: 1)
+    monkeypatch.setattr(trainer, "fine_tuning_epochs", lambda examples: 1)
     monkeypatch.chdir(tmp_path)
     for folder in ("ocnli", "corpus"):
         (tmp_path / folder).mkdir()
