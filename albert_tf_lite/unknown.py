@@ -74,9 +74,9 @@ def warn_of_unknown(
     every = math.ceil(total / SAMPLED)
     sample = [text[:SAMPLED_CHARACTERS] for text in all_texts[::every]]
     counts = unknown_texts(sample, tokenizer)
-    of_texts = f"{total:,} texts" if total > 1 else "1 text"
+    plural = "s" if total > 1 else ""
     warning = UnknownTokensWarning(
-        f"{unknown / tokens:.1%} of the tokens of {of_texts} are "
+        f"{unknown / tokens:.1%} of the tokens of {total:,} text{plural} are "
         f"{tokenizer.unk_token}, most often for {', '.join(commonest(counts))}. "
         f"{advice(counts, tokenizer)}"
     )
