@@ -181,7 +181,7 @@ def read_remembered(
 
     If the file lacks a column of the training, columns are found by default.
     """
-    from albert_tf.data.tables import MissingColumnError
+    from albert_tf.data.files.tables import MissingColumnError
 
     if settings := common.read_metrics(model).get("settings"):
         separator = columns.label_separator or settings.get("label_separator")
@@ -199,7 +199,7 @@ def checked_reader(task: Task, skip_invalid: bool = False) -> Callable[..., Any]
     Readers read a file several times, for its encoding first. It raises if the file
     changes meanwhile.
     """
-    from albert_tf.data.rows import check_sheets
+    from albert_tf.data.files.table_formats import check_sheets
 
     for package in task.requires:
         import_extra(package)

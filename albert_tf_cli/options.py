@@ -122,10 +122,7 @@ Sheet = Annotated[
 ]
 LabelSeparator = Annotated[
     str | None,
-    data_option(
-        "Separator of the labels of a text, for multi-label. Default: |, or as the "
-        "labels show."
-    ),
+    data_option("Separator of the labels of a text, for multi-label. Default: |."),
 ]
 SkipInvalid = Annotated[
     bool, data_option("Skip examples with an invalid label.", "--skip-invalid")

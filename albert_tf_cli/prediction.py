@@ -15,8 +15,10 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.text import Text
 
-from albert_tf.data.reading import endings, is_json, open_text
-from albert_tf.data.writing import check_writable, write_records
+from albert_tf.data.files.compression import endings
+from albert_tf.data.files.json_values import is_json
+from albert_tf.data.files.text_lines import open_text
+from albert_tf.data.files.writing import check_writable, write_records
 from albert_tf_cli import common, options, streaming
 from albert_tf_cli.evaluation import check_support, coloured_runs, read_remembered
 from albert_tf_cli.options import model_option, output_option

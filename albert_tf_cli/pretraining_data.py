@@ -218,7 +218,7 @@ def _labelled_file(text: str) -> tuple[str, str, str]:
 
 
 def _is_workbook(file: str) -> bool:
-    from albert_tf.data.rows import detect_format
+    from albert_tf.data.files.table_formats import detect_format
 
     return pathlib.Path(file).is_file() and detect_format(file) == ".xlsx"
 

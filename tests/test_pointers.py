@@ -14,8 +14,7 @@ import albert_tf
 import zh
 from albert_tf import data
 from albert_tf.checkpoints import open_checkpoint, save_checkpoint
-from albert_tf.data.questions import read_squad
-from albert_tf.data.tagged import read_tagged_texts
+from albert_tf.data import read_squad, read_tagged_texts
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 from albert_tf.pretraining.corpus import Corpus
 from albert_tf.tokenizers import load_tokenizer

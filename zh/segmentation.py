@@ -12,7 +12,7 @@ from typing import Any
 
 import jieba
 
-from albert_tf.data.reading import stream_lines
+from albert_tf.data.files.text_lines import stream_lines
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
 from albert_tf_lite.words import checked_words

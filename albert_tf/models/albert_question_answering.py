@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.head_layers import dense_head, head_dropout
-from albert_tf.data.questions import find_answer
+from albert_tf.data.labels.text_spans import find_answer
 from albert_tf.evaluation.answer_scores import best_null_threshold, score_answers
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts

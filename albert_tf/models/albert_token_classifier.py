@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.head_layers import dense_head, head_dropout
-from albert_tf.data.tagged import SCHEMES, tag_names
-from albert_tf.data.tags import read_tags
+from albert_tf.data.labels.tag_spellings import read_tags
+from albert_tf.data.labels.tags import SCHEMES, tag_names
 from albert_tf.models.tagging import Tagging, tags_of_spans
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.text_preprocessors import (

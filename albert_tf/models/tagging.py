@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.tagged import check_spans, prefixes_of
-from albert_tf.data.tags import read_tags
+from albert_tf.data.labels.tag_spellings import read_tags
+from albert_tf.data.labels.tags import prefixes_of
+from albert_tf.data.labels.text_spans import check_spans
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.trainers.batching import PADDING_TARGET
 from albert_tf.trainers.examples import Column, Inputs

@@ -14,17 +14,14 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from albert_tf.data.reading import (
+from albert_tf.data.files.compression import (
     COMPRESSED_ENDINGS,
-    DOCUMENT_TAG,
-    JSON_ENDINGS,
     ZSTD_ENDINGS,
     byte_chunks,
-    check_kind,
     endings,
-    is_json,
-    open_text,
 )
+from albert_tf.data.files.json_values import JSON_ENDINGS, is_json
+from albert_tf.data.files.text_lines import DOCUMENT_TAG, check_kind, open_text
 from albert_tf.extras import import_extra
 from albert_tf.pretraining.records import CHECKSUMS, MANIFEST
 from albert_tf_lite.changes import change_check

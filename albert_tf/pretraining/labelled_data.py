@@ -83,7 +83,7 @@ class LabelledSet:
     @functools.cached_property
     def names(self) -> list:
         """The classes of the texts, or the labels of their spans."""
-        from albert_tf.data.labels import class_names
+        from albert_tf.data.labels.classes import class_names
 
         if self.labels is not None:
             return list(self.labels)
@@ -194,7 +194,7 @@ def find_heads(sets: Sequence[LabelledSet]) -> dict[str, dict[str, Any]]:
         scores and spans), for `"token-classification"` also `tags`, the names of its
         outputs, and for `"regression"` the `variance` of its scores.
     """
-    from albert_tf.data.tagged import tag_names
+    from albert_tf.data.labels.tags import tag_names
 
     if not sets:
         raise AlbertError("There are no labelled sets.")

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence, Set
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.labels import SEPARATORS, visible
+from albert_tf.data.labels.cleaning import visible
+from albert_tf.data.labels.separators import SEPARATORS
 from albert_tf.trainers.examples import Column, Inputs, count_examples
 from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import (

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 import albert_tf
-from albert_tf.data.labels import check_single
+from albert_tf.data.labels.separators import check_single
 from albert_tf_cli import common
 from albert_tf_cli.demo_pages import TEXTS, Page, all_labels, ranking
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled, text_columns, worst

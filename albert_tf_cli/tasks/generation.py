@@ -28,10 +28,10 @@ class SpellingCorrection(Task):
         # The correct texts, if there are such, stand beside the misspelt ones.
         both = ("original", "correct")
         is_pair = not table.has_header and len(table.header) == 2
-        if table.named or not (is_pair or {*both} <= {*table.columns}):
+        if table.given or not (is_pair or {*both} <= {*table.columns}):
             return super().cells(table, roles)
         table.find(*both)
-        return table.cells("original")
+        return (table.strings("original"),)
 
     def predict(self, model, x, batch_size):
         return [answer["target"] for answer in model.correct(x, batch_size)]
@@ -66,7 +66,7 @@ class Summarization(Task):
         return ("article",)
 
     def cells(self, table, roles):
-        table.find(*roles, pairs=False)
+        table.find(*roles)
         # Sentences of Chinese have no space between them.
         return (
             [

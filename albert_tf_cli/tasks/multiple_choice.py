@@ -44,11 +44,11 @@ class MultipleChoice(Task):
         yield from super().blocks(path, columns, fields, size)
 
     def cells(self, table, roles):
-        table.find(*roles, pairs=False)
+        table.find(*roles)
         cells = table.column("choices")
         rows = [x.split("|") if isinstance(x, str) else x for x in cells]
         choices = [self._checked(row, row) for row in rows]
-        return (*table.cells(*roles[:-1]), choices)
+        return (*map(table.strings, roles[:-1]), choices)
 
     def _checked(self, choices, shown):
         if len(choices) < 2:

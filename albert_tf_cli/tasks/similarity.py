@@ -57,6 +57,9 @@ class TextEmbedding(Regression):
 
     def cells(self, table, roles):
         # A pair unless there is one text, or one is named.
-        table.find("text", pairs=False if table.named == {"text"} else None)
-        is_pair = "text_b" in table.columns and table.named != {"text"}
-        return table.cells(*roles[: 1 + is_pair])
+        is_pair = len(table.header) > 1
+        if table.has_header:
+            is_pair = "text_b" in table.columns
+        if table.given == {"text"} or not is_pair:
+            roles = roles[:1]
+        return super().cells(table, roles)

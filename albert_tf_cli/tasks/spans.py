@@ -36,12 +36,12 @@ class TokenClassification(Task):
         return Examples(found.x, found.spans, {"labels": labels})
 
     def blocks(self, path, columns, fields, size):
-        from albert_tf.data.tagged import has_tags, tagged_rows
+        from albert_tf.data.sets.tagged_texts import has_tags, read_entities
 
         if columns.text is not None or not has_tags(path, columns.encoding):
             yield from super().blocks(path, columns, fields, size)
             return
-        texts = [text for _, text, _ in tagged_rows(path, columns.encoding)]
+        texts = [row.text for row in read_entities(path, columns.encoding)]
         yield from whole_blocks(texts, [None] * len(texts), fields, size)
 
     def class_texts(self, examples):

@@ -154,8 +154,8 @@ class Task:
         The lines of a file of texts have no records. `columns` are those of the first
         two fields.
         """
-        from albert_tf.data.reading import stream_lines
-        from albert_tf.data.tables import holds_lines, table_blocks
+        from albert_tf.data.files.tables import holds_lines, table_blocks
+        from albert_tf.data.files.text_lines import stream_lines
 
         encoding = columns.encoding
         is_table = columns.text is not None or columns.sheet is not None
@@ -166,18 +166,18 @@ class Task:
             return
         roles = self.roles(fields)
         given = dict(zip(roles, columns[1:3], strict=False))
-        for table in table_blocks(path, size, encoding, columns.sheet, **given):
+        for table in table_blocks(path, size, encoding, columns.sheet, given):
             cells = self.cells(table, roles)
             yield cells if len(cells) > 1 else cells[0], table.records()
 
     def roles(self, fields: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the roles in `albert_tf.data.tables` of columns that hold fields."""
+        """Return the roles of columns that hold fields, as in `COLUMN_NAMES`."""
         return tuple("text_b" if name == "text_pair" else name for name in fields)
 
     def cells(self, table: Any, roles: tuple[str, ...]) -> tuple[list, ...]:
         """Find the columns of a table, and return the cells of each."""
-        table.find(*roles, pairs=False)
-        return table.cells(*roles)
+        table.find(*roles)
+        return tuple(table.strings(role) for role in roles)
 
     def columns(self, answer: Any) -> dict[str, str | float]:
         """Return the columns that `predict` prints before the text, by name."""
@@ -204,8 +204,9 @@ def read_labelled(path: str, columns: Columns, arguments: dict | None = None) ->
 
 def has_own_form(path, columns, name):
     """Return whether a file is a directory, or JSON other than records with a field."""
-    from albert_tf.data.reading import is_json, read_json, stream_lines
-    from albert_tf.data.rows import detect_format
+    from albert_tf.data.files.json_values import is_json, read_json
+    from albert_tf.data.files.table_formats import detect_format
+    from albert_tf.data.files.text_lines import stream_lines
 
     if os.path.isdir(path):
         return True

@@ -13,7 +13,7 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.heads import heads_in
 from albert_tf.checkpoints.layouts import HUGGINGFACE
-from albert_tf.data.tagged import tag_names
+from albert_tf.data.labels.tags import tag_names
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
     AlbertTextClassifier,

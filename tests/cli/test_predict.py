@@ -16,7 +16,7 @@ from rich.console import Console
 from small_classifier import LABELS, TEXTS, small_classifier
 
 import albert_tf
-from albert_tf.data.tables import Table
+from albert_tf.data.files.tables import read_table
 from albert_tf.tools import IntegratedGradients
 from albert_tf_cli import common, evaluation
 from albert_tf_lite import network_files
@@ -131,7 +131,7 @@ def test_an_output_has_a_record_per_text_with_all_columns(folder, tmp_path):
         assert "2 answers are in" in printed
         if name == "a":
             output = output.rename(tmp_path / "b.jsonl")
-        first, second = Table(output).records()
+        first, second = read_table(output).records()
         gap = "\t \n" if name != "a.tsv" else "   "
         text = f'两{gap[0]}行，{gap[2]}很"好"'
         assert [*first.values()][:3] == ["007", text, "好"]
@@ -143,7 +143,7 @@ def test_an_output_has_a_record_per_text_with_all_columns(folder, tmp_path):
     # An earlier answer survives a later one.
     again = ("predict", folder / "single", tmp_path / "found.csv")
     run(*again, "--output", tmp_path / "again.csv")
-    later = Table(tmp_path / "again.csv").records()[0]
+    later = read_table(tmp_path / "again.csv").records()[0]
     assert {*later} - {*first} == {"predicted_label_2", "predicted_score_2"}
     for name, message in (
         ("found.csv", "found.csv already exists"),

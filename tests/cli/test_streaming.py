@@ -27,7 +27,7 @@ from processes import PATH
 from small_classifier import CHARACTERS, small_classifier
 
 import albert_tf
-from albert_tf.data.tables import Table
+from albert_tf.data.files.tables import read_table
 from albert_tf_cli import common, streaming
 
 pytestmark = needs_onnx
@@ -102,7 +102,7 @@ def test_each_format_is_answered_in_blocks(model, tmp_path, small_blocks, name):
     for ending in ("csv", "tsv", "jsonl", "parquet"):
         output = tmp_path / f"found.{ending}"
         run("predict", model, tmp_path / name, "--output", output, "--workers", 1)
-        found = Table(output).records()
+        found = read_table(output).records()
         names = [*["id"] * has_ids, "text", "label", "score"]
         assert [list(x) for x in found] == len(TEXTS) * [names]
         assert [x["text"] for x in found] == TEXTS
@@ -131,7 +131,7 @@ def test_columns_that_begin_in_a_late_block(model, tmp_path, small_blocks):
         output = tmp_path / f"found.{ending}"
         command = ("predict", model, tmp_path / "a.jsonl", "--output", output)
         run(*command, "--workers", 1)
-        found[ending] = Table(output).records()
+        found[ending] = read_table(output).records()
     records[6]["text"] = records[6]["text"].replace("\ud83d", "?")
     for record, answered in zip(records, found["jsonl"], strict=True):
         assert answered | record == answered
@@ -227,7 +227,7 @@ def test_a_model_without_an_exported_file_resumes(tmp_path, small_blocks, monkey
         printed = run(*command).stderr
     line = r"^predict: texts \d of 8, [\d,.]+ texts per s, 0 min \d+ s left$"
     assert re.search(line, printed, re.MULTILINE)
-    assert len(calls) == 2 and len(Table(tmp_path / "b.tsv").rows) == 8
+    assert len(calls) == 2 and len(read_table(tmp_path / "b.tsv").places) == 8
     error = refused(*command[:3], "--engine=ray")
     assert "--engine ray needs an exported model" in error
 

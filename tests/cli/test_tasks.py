@@ -17,7 +17,7 @@ from lite_tasks import near
 from small_classifier import VOCABULARY
 
 import albert_tf
-from albert_tf.data.tables import Table
+from albert_tf.data.files.tables import read_table
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
 from albert_tf_cli import evaluation
@@ -231,7 +231,7 @@ def test_the_ids_of_questions_stay_and_their_files_take_no_columns(trained, tmp_
     model, data, _ = trained("question-answering")
     run("predict", model, data, "--output", tmp_path / "found.csv")
     ids = [question["context"] for question in QUESTIONS]
-    assert [x["id"] for x in Table(tmp_path / "found.csv").records()] == ids
+    assert [x["id"] for x in read_table(tmp_path / "found.csv").records()] == ids
     error = refused("evaluate", model, data, "--text-column", "question")
     assert "does not apply to question-answering, only to text-classif" in error
 

@@ -1,6 +1,5 @@
-"""Labels in files: cleaned or named, and several in a cell found or announced."""
+"""Labels in files: cleaned or named, and several in a cell split or announced."""
 
-import itertools
 import json
 import re
 import warnings
@@ -11,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.data import read_labelled_texts, read_tagged_texts
-from albert_tf.data.labels import SEPARATORS, label_lists, visible
+from albert_tf.data.labels.cleaning import visible
+from albert_tf.data.labels.separators import SEPARATORS, check_single, label_lists
 from albert_tf_lite.errors import AlbertError
 
 ZERO_WIDTH = "\u200b"
@@ -119,21 +119,22 @@ names_of_classes = st.lists(
 
 
 @given(st.data())
-def test_separators_are_found_or_doubt_is_said(tmp_path_factory, data):
+def test_a_bar_or_the_given_separator_divides_labels(tmp_path_factory, data):
     names, mark = data.draw(names_of_classes), data.draw(st.sampled_from(SEPARATORS))
     chosen = st.lists(st.sampled_from(names), max_size=3, unique=True)
     truth = data.draw(st.lists(chosen, min_size=5, max_size=40))
     path = tmp_path_factory.getbasetemp() / "several.jsonl"
-    found = read(path, [mark.join(row) for row in truth])
+    cells = [mark.join(row) for row in truth]
+    found = read(path, cells)
     with warnings.catch_warnings(record=True, action="always") as messages:
         lists = found.label_lists()
-    assert lists == truth or messages
-    combinations = {tuple(row) for row in truth if len(row) > 1}
-    alone = {name for row in truth if len(row) == 1 for name in row}
-    if {*itertools.chain(*combinations)} <= alone:
-        assert lists == truth and bool(messages) == (bool(combinations) and mark != "|")
-    # With the separator, or with the classes, nothing is guessed.
-    for options in ({"separator": mark}, {"classes": names}):
+    has_several = any(len(row) > 1 for row in truth)
+    if mark == "|":
+        assert lists == truth and not messages
+    else:
+        assert lists == [[cell] if cell else [] for cell in cells]
+        assert len(messages) == has_several
+    for options in ({"separator": mark}, {"separator": mark, "classes": names}):
         assert found.label_lists(**options) == truth
 
 
@@ -147,26 +148,47 @@ NAMES = {
 
 
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
-def test_names_with_separators_are_not_split(names):
+def test_names_with_other_separators_are_not_split_in_silence(names):
     places = [f"Line {i} of a.csv" for i in range(len(names))]
     with warnings.catch_warnings(record=True, action="always") as messages:
         assert label_lists(names, places) == [[name] for name in names]
     assert len(messages) == 1 and "no text has several" in str(messages[0].message)
+    assert all(x in str(messages[0].message) for x in (repr(names[0]), "`separator=`"))
+    # A bar in use is the separator, and so it is if it is given.
+    with warnings.catch_warnings(action="error"):
+        assert label_lists([*names, f"{names[0]}|新"], [*places, "x"])[-1][1] == "新"
+        assert label_lists(names, places, "|") == [[name] for name in names]
     # A list in JSON is never split.
     rows = [(name, names[0]) for name in names]
-    assert label_lists(rows, places) == list(map(list, rows))
+    assert label_lists(rows, places, "/") == list(map(list, rows))
 
 
-def test_doubt_about_separators_is_refused_or_announced(tmp_path):
-    for labels, expected in (
-        (["a,b", "c，a", "a", "b", "c"], [["a", "b"], ["c", "a"], ["a"], ["b"], ["c"]]),
-        (["a, b", "b, a", "a"], [["a", "b"], ["b", "a"], ["a"]]),
-        (["a|b", "a,b", "a", "b"], [["a", "b"], ["a", "b"], ["a"], ["b"]]),
+def test_labels_that_may_be_several_are_refused_or_said(tmp_path):
+    path = tmp_path / "a.jsonl"
+    # Each part is a class of the file, beside a bar.
+    with pytest.warns(UserWarning, match=r"such as 'a,b' \(Line 2 .* \['a', 'b'\]"):
+        assert read(path, ["a|b", "a,b"]).label_lists() == [["a", "b"], ["a,b"]]
+    with pytest.raises(
+        AlbertError, match=r"Line 2 of .* labels 'd,a'.*separated by '."
     ):
-        with pytest.warns(UserWarning, match=r"are several, separated by .*: [23] cl"):
-            assert read(tmp_path / "a.jsonl", labels).label_lists() == expected
-    with pytest.raises(AlbertError, match=r"Line 3 of .* labels 'x,d'.*separated by"):
-        read(tmp_path / "a.jsonl", ["a", "d,a", "x,d"]).label_lists(classes=["a", "d"])
+        read(path, ["a", "d,a"]).label_lists(classes=["a", "d"])
+    # One label per text: each part occurs in another label.
+    for labels, message in (
+        (["体育,娱乐", "体育", "财经,娱乐"], "'体育,娱乐' .Line 1 .* separated by ','"),
+        (["房产、家居", "教育、科研", "体育"], None),
+        (NAMES["words"], None),
+    ):
+        found = read(path, labels)
+        with warnings.catch_warnings(record=True, action="always") as messages:
+            check_single(found.labels, found.places)
+        assert len(messages) == bool(message)
+        assert all(re.search(message, str(x.message)) for x in messages)
+    # A list of one name is one label, which no separator splits.
+    found = read(path, [["very good"], ["bad"]])
+    assert found.labels == ["very good", "bad"]
+    assert found.label_lists(" ") == [["very good"], ["bad"]]
+    with pytest.raises(AlbertError, match="Line 1 of .* has the labels .'a', 'b'."):
+        check_single([("a", "b")], ["Line 1 of a.jsonl"])
 
 
 # === Tags ===

@@ -14,7 +14,7 @@ from albert_tf.data import (
     read_spelling,
     read_squad,
 )
-from albert_tf.data.questions import find_answer
+from albert_tf.data.labels.text_spans import find_answer
 
 # === Questions with answers in a context ===
 
@@ -89,6 +89,9 @@ def test_choices_of_chid_have_their_answers_in_a_file_beside(write, tmp_path):
     write({**answers, "#idiom000003#": 2}, "dev_answer.json")
     with pytest.raises(ValueError, match="one of 2 candidates. Found: 2"):
         read_choices(file)
+    write([1], "dev_answer.json")
+    with pytest.raises(ValueError, match="dev_answer.json should be one JSON object"):
+        read_choices(file)
 
 
 def test_choices_of_race_in_a_file_lines_and_a_directory(write, tmp_path):
@@ -121,28 +124,6 @@ def test_articles_and_texts_with_errors(write):
     assert read_spelling(write([{**x, "wrong_ids": []} for x in rows])) == wrong
     lines = "\ufeff我再家\t我在家\r\n\r\n很好\t很好\r\n"
     assert read_spelling(write(lines, "a.tsv")) == wrong
-
-
-# === Mistakes ===
-
-ARTICLE = '{"article": "好", "summary": "好"}\n'
-CHOICE = {"question": "?", "choice": ["黑"], "answer": "白"}
-MISTAKES = [
-    (read_squad, "a.json", "{", "a.json is not JSON: .*line 1"),
-    (read_choices, "a.json", [[["天"], [CHOICE]]], r"one of \['黑'\].*'白'"),
-    (read_choices, "a.json", [["天", "地"]], "a list of a document, its questions"),
-    (read_choices, "a.json", {**RACE, "answers": ["A"]}, "2 questions, .* 1 answers"),
-    (read_squad, "a.json", squad(), "a.json has no questions"),
-    (read_squad, "a.json", squad({"question": "?"}), r"data\[0\].*field 'answers'"),
-    (read_spelling, "a.tsv", "好\t好\n好\t好好\n", "Line 2 .* of 1 and 2 characters"),
-    (read_articles, "a.jsonl", ARTICLE + '{"article": "好"}', "Line 2 of .*'summary'"),
-]
-
-
-@pytest.mark.parametrize(("read", "name", "content", "message"), MISTAKES)
-def test_a_mistake_names_the_entry(write, read, name, content, message):
-    with pytest.raises(ValueError, match=message):
-        read(write(content, name))
 
 
 # === Pairs to compare, of a few texts ===

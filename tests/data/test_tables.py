@@ -14,9 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.data.labelled import LabelledTexts, read_labelled_texts, read_texts
-from albert_tf.data.labels import class_names, visible
-from albert_tf.data.tables import Table
+from albert_tf.data import class_names
+from albert_tf.data.files.tables import read_table
+from albert_tf.data.labels.cleaning import visible
+from albert_tf.data.sets.labelled_texts import (
+    LabelledTexts,
+    read_labelled_texts,
+    read_texts,
+)
 
 TEXTS = ["很好", "太差了，不会再来", "还行吧"]
 LABELS = ["1", "0", "1"]
@@ -218,16 +223,16 @@ def test_examples_are_not_taken_for_a_header(read):
         read_texts(read.write(excel({"一": [["汇总"], ["评论"], ["甲"]]}), "b.xlsx"))
 
 
-def test_cells_of_any_length_and_columns_of_any_name(tmp_path):
+def test_cells_of_any_length_and_columns_of_any_name(read, tmp_path):
     text = '长"' * 100_000
     path = tmp_path / "a.csv"
     rows = ["id,text,id,备注,备注,,", f'1,"{text.replace(QUOTE, QUOTE * 2)}",2,3,4,5,6']
     path.write_text("\n".join(rows), "utf-8")
     with pytest.warns(UserWarning, match="columns of one name. .*'备注_2', '', '_2'"):
-        (record,) = Table(path).records()
+        (record,) = read_table(path).records()
     assert list(record.values()) == ["1", text, "2", "3", "4", "5", "6"]
     with pytest.raises(ValueError, match="has 2 columns 'text'. .* number .*`text=`"):
-        Table(tmp_path, enumerate([["text", "text"], ["a", "b"]])).texts()
+        read_texts(read.write("text,text\na,b\n", "two.csv"))
 
 
 # === Encodings ===
@@ -323,7 +328,15 @@ def text(i):
     return f"房间{i}很干净"
 
 
-IDS = {
+def class_of(i):
+    return "好差"[i % 2]
+
+
+def number_of_class(i):
+    return i % 2
+
+
+OTHERS = {
     "number": lambda i: 1000 + i,
     "decimal": lambda i: f"{i}.50",
     "date": lambda i: f"2024-01-{i + 1:02}",
@@ -333,27 +346,53 @@ IDS = {
     "mail": lambda i: f"a{i}@b.cn",
     "constant": lambda i: "训练集",
     "few": lambda i: "酒店" if i % 5 else "",
+    "class": lambda i: i % 3,
 }
 
 
-@pytest.mark.parametrize("other", IDS.values(), ids=IDS)
 @pytest.mark.parametrize("place", range(3))
-def test_a_column_of_ids_is_not_text_and_what_is_read_is_announced(read, other, place):
-    columns = [text, lambda i: "好差"[i % 2]]
-    columns.insert(place, other)
-    places = (1 + columns.index(x) for x in (text, columns[-1 - (place == 2)], other))
-    message = "text: column {}, label: column {}, not used: column {}.".format(*places)
-    with pytest.warns(UserWarning, match=f"has no header. {message}"):
-        data = read("a.tsv", rows_of(*columns))
-    assert data.x == list(map(text, range(30))) and {*data.labels} == {"好", "差"}
+def test_a_third_column_without_a_header_is_numbered(read, place):
+    for other in OTHERS.values():
+        for label in (class_of, number_of_class):
+            columns = [text, label]
+            columns.insert(place, other)
+            content = rows_of(*columns)
+            with pytest.raises(ValueError, match="has no header.* with `text=`|`label"):
+                read("a.tsv", content)
+            numbers = columns.index(label) + 1, columns.index(text) + 1
+            data = read("a.tsv", content, *numbers)
+            assert data.x == list(map(text, range(30))) and not data.pairs
+            assert data.labels == [str(label(i)) for i in range(30)]
+
+
+def test_what_is_read_without_a_header_is_announced(read):
+    for columns, parts in (
+        ((text, class_of), "text: column 1, label: column 2"),
+        ((number_of_class, text), "text: column 2, label: column 1"),
+        (
+            (text, lambda i: f"不{i}", number_of_class),
+            "text: column 1, text_b: column 2, label: column 3",
+        ),
+    ):
+        content = rows_of(*columns)
+        with pytest.warns(UserWarning, match=f"has no header. {parts}. .* first row"):
+            data = read("a.tsv", content)
+        assert data.pairs == (len(columns) == 3) and len(set(data.labels)) == 2
+        # The same columns hold the texts without their labels.
+        texts = read_texts(read.write(content, "a.tsv"), pairs=data.pairs)
+        assert texts == data.x
+    with pytest.warns(UserWarning, match="text: column 1, label: column 2"):
+        assert read("a.tsv", rows_of(text, class_of), 2).x[0] == text(0)
 
 
 def test_texts_without_header_and_label(write):
-    path = write(rows_of(IDS["date"], lambda i: i % 2, text), "a.tsv")
-    with pytest.warns(UserWarning, match="text: column 3, not used: column 1, not"):
+    path = write(rows_of(OTHERS["date"], number_of_class, text), "a.tsv")
+    assert read_texts(path, text=3) == list(map(text, range(30)))
+    with pytest.raises(ValueError, match="no header and 3 columns. Expected one text"):
+        read_texts(path)
+    path = write(rows_of(OTHERS["code"], text), "a.tsv")
+    with pytest.warns(UserWarning, match="text: column 2, not used: column 1"):
         assert read_texts(path) == list(map(text, range(30)))
-    with pytest.raises(ValueError, match="1 columns that may be text. Expected text, "):
-        read_texts(path, pairs=True)
     # A list of texts in a .txt file needs no header.
     file = path.with_name("one.csv")
     file.write_text("用户留言\n很好\n", "utf-8")
@@ -362,33 +401,33 @@ def test_texts_without_header_and_label(write):
 
 
 def test_what_may_be_read_in_two_ways_is_refused_or_said(read):
-    kinds = [text, lambda i: "好差"[i % 2], lambda i: i % 3]
     # Names that are not known, above numbers or classes.
-    numbers, classes = (f"评语\t等级\n{rows_of(text, x)}" for x in kinds[:0:-1])
-    for content, message in (
-        (rows_of(*kinds), r"each of the columns \[2, 3\] may be the label"),
-        (numbers, "no text column. Its columns are .'评语', '等级'"),
-        (classes, "first line of .* may be a header: no other"),
+    numbers = f"评语\t等级\n{rows_of(text, lambda i: i % 3)}"
+    classes = f"评语\t等级\n{rows_of(text, class_of)}"
+    ids = f"编号\t评语\t等级\n{rows_of(OTHERS['number'], text, class_of)}"
+    for content, columns, message in (
+        (numbers, (), "first line of .* may be a header: no other .*'评语', '等级'"),
+        (classes, (), "first line of .* may be a header: no other .*'评语', '等级'"),
+        (rows_of(text, text), (), "two columns have 30 distinct values each.*`label="),
+        (rows_of(OTHERS["date"], class_of), (), "column 1 would be the text. It has n"),
+        (rows_of(text, class_of, class_of), (2,), "no header and 3 columns.*`text="),
     ):
         with pytest.raises(ValueError, match=message):
-            read("a.tsv", content)
-    pairs = rows_of(text, lambda i: f"不{i}", kinds[1])
+            read("a.tsv", content, *columns)
     other = "title\tcontent\tlabel\n一\t二\t1\n"
+    semicolons = "0,好;差\n1,不;行\n0,去;来\n"
+    empty = "label\ttext\n0\t\n1\t好\n"
     for name, content, columns, message in (
-        ("a.tsv", rows_of(*kinds), (2,), "text: column 1, label: column 2, not used: "),
-        ("a.tsv", pairs, (), "text: column 1, text_b: column 2, label: column 3"),
-        ("a.tsv", classes, ("2", "1"), "Line 1 of .* may be a header. It is read as"),
+        ("a.tsv", classes, (2, 1), "Line 1 of .* may be a header: no other line"),
+        ("a.tsv", ids, (3, 2), "Line 1 of .* may be a header: no other line"),
         ("a.tsv", other, (), "text is the column 'content', not .'title'"),
-        ("a.csv", "0,好;差\n1,不;行\n0,去;来\n", (), "by ',', and not by ';'. Read as"),
-        (
-            "a.tsv",
-            "label\ttext\n0\t\n1\t好\n",
-            (),
-            "At least 1 cells .*'text' are empty",
-        ),
+        ("a.csv", semicolons, (), "by ',', and not by ';'. Read as"),
+        ("a.tsv", empty, (), "At least 1 cells .*'text' are empty"),
     ):
         with pytest.warns(UserWarning, match=message):
-            assert read(name, content, *columns).pairs == (content is pairs)
+            read(name, content, *columns)
+    with pytest.warns(UserWarning, match="may be a header: column 1 has numbers below"):
+        assert read_texts(read.write(ids, "a.tsv"), text=2)[0] == "评语"
 
 
 SINGLE, PAIRS = (["很好", "差"],), (["你好吗", "在"], ["你还好吗", "几点"])
@@ -404,8 +443,8 @@ PAIRS_JSON = (
         # By name.
         (SINGLE, "a.tsv", " 类别 \t sentence \n1\t很好\n0\t差\n", ()),
         (SINGLE, "a.tsv", "content\tcategory\ttext\n无\t1\t很好\n无\t0\t差\n", ()),
-        # By content: LCQMC has no header.
-        (SINGLE, "a.tsv", "很好\t1\n差\t0\n差\t0\n", ()),
+        # By position: LCQMC has no header.
+        (SINGLE, "a.tsv", "很好\t1\n差\t0\n不差\t1\n", ()),
         (PAIRS, "a.tsv", "你好吗\t你还好吗\t1\n在\t几点\t0\n去\t来\t0\n", ()),
         # Given, by name or number; the others are found.
         (SINGLE, "a.tsv", "id\tcomment\tlabel\n1\t很好\t1\n2\t差\t0\n", ("3", "2")),
@@ -415,7 +454,7 @@ PAIRS_JSON = (
         (PAIRS, "a.json", f"[{PAIRS_JSON.replace('}', '},', 1)}]", ("ok", "q", "a")),
     ],
 )
-def test_columns_by_name_content_and_number(read, x, name, content, columns):
+def test_columns_by_name_position_and_number(read, x, name, content, columns):
     data = read(name, content, *columns)
     parts = data.x if data.pairs else (data.x,)
     assert tuple(part[:2] for part in parts) == x and data.labels[:2] == ["1", "0"]
@@ -452,47 +491,3 @@ def test_labels_that_are_numbers(read):
     for bad, shown in (("好", "the label '好'"), ("nan", "no label")):
         with pytest.raises(ValueError, match=f"Line 3 of .* has {shown}"):
             read("a.csv", f"text,score\n甲,1\n乙,{bad}\n").scores()
-
-
-# === Mistakes ===
-
-MISTAKES = {
-    "encoding": (
-        "a.tsv",
-        "label\ttext\n1\t很好\n0\t".encode() + "差".encode("gbk"),
-        "not UTF-8: byte 0xb2 in line 3.*Save it",
-    ),
-    "ragged": ("a.tsv", "1\t很好\n\n\n0\n", "Line 4 of .*1 columns.*first.* 2"),
-    "cut JSON": ("a.jsonl", f'{JSONL}\n{{"label": 1, "te', "Line 5 of .* not JSON"),
-    "no text": ("a.tsv", "label\twords\n1\t很好\n", "no text column.*`text=`"),
-    "empty": ("a.tsv", "\n", "a.tsv has no examples"),
-    "header only": ("a.csv", "label,text\n", r"no examples.*\['label', 'text'\]"),
-    "other column": ("a.tsv", TSV, "no column 'class'.*'label'", ("label", "class")),
-    "single texts": ("a.tsv", TSV, "single texts. Expected pairs", ("pairs", True)),
-    "no label": ("a.tsv", "1\ta\n2\tb\n", "no column of labels.*line is different"),
-    "one column": ("a.tsv", CSV, "one column, 'label,text'. .* name the file .csv"),
-    "full width": ("a.csv", "label，text\n1，好\n", "one column.*replace them by comm"),
-    "object": ("a.jsonl", '{"text": {"0": "好"}, "label": 1}', 'orient="records"'),
-    "too many": ("a.tsv", "1\ta\tb\tc\n1\td\te\tf\n", "3 columns that may be"),
-    "no field": (
-        "a.jsonl",
-        f'{JSONL}{{"label": 1}}\n',
-        "Line 4 .*no value in .* 'text'",
-    ),
-    "no object": ("a.jsonl", f"{JSONL}[1]\n", "Line 4 .*JSON object.*\\[1\\]"),
-    "image": ("a.csv", b"\x89PNG\r\n\x1a\n", "is not text but looks like an image"),
-    "zip": ("a.tsv", b"PK\x03\x04 ", "looks like a zip archive"),
-    "zeros": ("a.tsv", b"ab\0" * 99, "is not UTF-16-BE"),
-    "page": ("a.xlsx", " <!DOCTYPE html>", "looks like a page in HTML"),
-    "wiki": ("a.txt", '<doc id="1">\n甲\n', "WikiExtractor, .*pretrain-data"),
-    "names": ("a.jsonl", '{"text": "好", "text": "差"}', "an object has a name twice"),
-    "spans": ("a.jsonl", '{"text": "好", "label": [[0, 1, "X"]]}', "token-classif"),
-    "quote": ("a.csv", f'{CSV}1,"很好\n', "a.csv is not CSV: unexpected end"),
-}
-
-
-@pytest.mark.parametrize("case", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_names_file_line_and_value(read, case):
-    name, content, message, *options = case
-    with pytest.raises(ValueError, match=message):
-        read(name, content, **dict(options))

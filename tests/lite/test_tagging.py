@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data.tagged import spans_to_tags, tag_names, tags_to_spans
+from albert_tf.data import tags_to_spans
+from albert_tf.data.labels.tags import spans_to_tags, tag_names
 from albert_tf.models.tagging import Tagging
 from albert_tf_lite import tagging as lite
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.data import reading
+from albert_tf.data.files import compression
 from albert_tf.pretraining import corpus as corpus_module
 from albert_tf.pretraining.corpus import Corpus
 
@@ -118,7 +118,7 @@ def test_documents_equal_those_of_a_simple_reader(
         skipped += skips
     sizes = (10**9, block_bytes)
     corpora = [Corpus([folder / "*"], size, encoding="utf-8") for size in sizes]
-    with mock.patch.object(reading, "_CHUNK", chunk):
+    with mock.patch.object(compression, "_CHUNK", chunk):
         whole, blocks = ([x for _, x in corpus.blocks()] for corpus in corpora)
     assert sum(whole, []) == expected
     # Smaller blocks divide long documents at line ends.

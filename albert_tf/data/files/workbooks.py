@@ -58,16 +58,19 @@ def sheet_rows(
             raise AlbertError(
                 f"{path} cannot be read as .xlsx: {e}. Save it again in Excel."
             ) from e
-        for each in workbook.worksheets:
+        for worksheet in workbook.worksheets:
             # The cells count. The size that a sheet states may be wrong.
-            each.reset_dimensions()
+            worksheet.reset_dimensions()
         chosen = _choose(path, workbook.worksheets, sheet)
-        rows = [list(map(_typed, row)) for row in chosen.iter_rows(values_only=True)]
+        table = [
+            [_typed(value) for value in values]
+            for values in chosen.iter_rows(values_only=True)
+        ]
         # In read-only mode, openpyxl reads cells only.
         layout = _read_layout(path, chosen._worksheet_path)
-    _warn_of_hidden(path, rows, layout)
+    _warn_of_hidden(path, table, layout)
     if layout.merged:
-        _fill_merged(rows, layout.merged)
+        _fill_merged(table, layout.merged)
         warnings.warn(
             f"{path} has {len(layout.merged):,} merged cells, such as "
             f"{layout.merged[0]}. The value of each is read in all of its rows, and in "
@@ -75,43 +78,51 @@ def sheet_rows(
             stacklevel=3,
         )
     # Sheets may end with columns that have a format only.
-    width = max((i for row in rows for i, cell in enumerate(row, 1) if cell), default=0)
-    for number, row in enumerate(rows, start=1):
-        if any(row):
-            yield f"Row {number} of {path}", row[:width] + [""] * (width - len(row))
+    width = max(map(_filled_width, table), default=0)
+    for number, cells in enumerate(table, start=1):
+        if any(cells):
+            padding = [""] * (width - len(cells))
+            yield f"Row {number} of {path}", cells[:width] + padding
 
 
-def _choose(path, sheets, name):
+def _filled_width(cells: list[str]) -> int:
+    """Return the number of cells up to the last one that is not empty."""
+    filled = [number for number, cell in enumerate(cells, start=1) if cell]
+    return filled[-1] if filled else 0
+
+
+def _choose(path: str | os.PathLike, sheets: list[Any], name: str | None) -> Any:
     """Return the sheet of a name, or the first visible one that has cells."""
-    titles = [x.title for x in sheets]
+    titles = [sheet.title for sheet in sheets]
     if name is not None:
         if name not in titles:
             raise AlbertError(f"{path} has no sheet {name!r}. Its sheets are {titles}.")
         return sheets[titles.index(name)]
-    filled = [x for x in sheets if _has_cells(x)]
-    visible = [x for x in filled if x.sheet_state == "visible"]
+    filled = [sheet for sheet in sheets if _has_cells(sheet)]
     if not filled:
         raise AlbertError(f"{path} has no examples: its sheets {titles} are empty.")
+    visible = [sheet for sheet in filled if sheet.sheet_state == "visible"]
     chosen = (visible or filled)[0]
     if len(filled) > 1:
-        shown = [
-            f"{x.title!r}{'' if x.sheet_state == 'visible' else ' (hidden)'}"
-            for x in filled
-        ]
         warnings.warn(
-            f"{path} has the sheets {', '.join(shown)}. Read is {chosen.title!r}. Name "
-            "another one with `sheet=`.",
+            f"{path} has the sheets {', '.join(map(_shown_title, filled))}. Read is "
+            f"{chosen.title!r}. Name another one with `sheet=`.",
             stacklevel=4,
         )
     return chosen
 
 
-def _has_cells(sheet):
-    rows = sheet.iter_rows(values_only=True)
-    return any(cell is not None for row in rows for cell in row)
+def _shown_title(sheet: Any) -> str:
+    hidden = "" if sheet.sheet_state == "visible" else " (hidden)"
+    return f"{sheet.title!r}{hidden}"
 
 
-def _typed(value):
+def _has_cells(sheet: Any) -> bool:
+    table = sheet.iter_rows(values_only=True)
+    return any(cell is not None for cells in table for cell in cells)
+
+
+def _typed(value: object) -> str:
     """Return a cell as people see it: 1 for 1.0, a date without the time 0:00."""
     if value is None:
         return ""
@@ -127,19 +138,19 @@ def _typed(value):
 # === Hidden and merged cells ===
 
 
-def _read_layout(path, part: str) -> _Layout:
+def _read_layout(path: str | os.PathLike, part: str) -> _Layout:
     """Read what the XML of a sheet has beside its cells, in pieces."""
     layout = _Layout(set(), [], [])
     with zipfile.ZipFile(path) as archive, archive.open(part) as file:
         for piece in _pieces_at_tags(file):
-            for attributes in map(_attributes, _ROW.findall(piece)):
-                if attributes.get("hidden") in ("1", "true"):
+            for attributes in _all_attributes(_ROW, piece):
+                if _is_hidden(attributes):
                     layout.hidden_rows.add(int(attributes.get("r", 0)))
-            for attributes in map(_attributes, _COLUMN.findall(piece)):
-                if attributes.get("hidden") in ("1", "true"):
+            for attributes in _all_attributes(_COLUMN, piece):
+                if _is_hidden(attributes):
                     bounds = int(attributes["min"]), int(attributes["max"])
                     layout.hidden_columns.append(bounds)
-            for attributes in map(_attributes, _MERGED.findall(piece)):
+            for attributes in _all_attributes(_MERGED, piece):
                 layout.merged.append(attributes["ref"])
     return layout
 
@@ -155,38 +166,47 @@ def _pieces_at_tags(file: Any) -> Iterable[bytes]:
     yield rest
 
 
-def _attributes(tag: bytes) -> dict[str, str]:
-    return {k.decode(): x.decode() for k, x in _ATTRIBUTE.findall(tag)}
+def _all_attributes(tag: re.Pattern[bytes], piece: bytes) -> Iterator[dict[str, str]]:
+    """Yield the attributes of each tag in a piece of XML."""
+    for content in tag.findall(piece):
+        names_and_values = _ATTRIBUTE.findall(content)
+        yield {name.decode(): value.decode() for name, value in names_and_values}
 
 
-def _warn_of_hidden(path, rows, layout):
-    filled = {i for i, row in enumerate(rows, start=1) if any(row)}
-    width = max(map(len, rows), default=0)
+def _is_hidden(attributes: dict[str, str]) -> bool:
+    return attributes.get("hidden") in ("1", "true")
+
+
+def _warn_of_hidden(
+    path: str | os.PathLike, table: list[list[str]], layout: _Layout
+) -> None:
+    filled = {number for number, cells in enumerate(table, start=1) if any(cells)}
+    width = max(map(len, table), default=0)
     hidden = sorted(layout.hidden_rows & filled)
-    columns = [first for first, _ in layout.hidden_columns if first <= width]
-    parts = []
+    kinds = []
     if hidden:
-        parts.append(f"{len(hidden):,} hidden rows, the first row {hidden[0]}")
-    if columns:
-        parts.append("hidden columns")
-    if parts:
+        kinds.append(f"{len(hidden):,} hidden rows, the first row {hidden[0]}")
+    if any(first <= width for first, _ in layout.hidden_columns):
+        kinds.append("hidden columns")
+    if kinds:
         warnings.warn(
-            f"{path} has {' and '.join(parts)}. They are read as the others. To leave "
+            f"{path} has {' and '.join(kinds)}. They are read as the others. To leave "
             "them out, copy the visible cells into another sheet.",
             stacklevel=3,
         )
 
 
-def _fill_merged(rows: list[list[str]], merged: list[str]) -> None:
+def _fill_merged(table: list[list[str]], merged: list[str]) -> None:
     """Write the value of each merged cell into the first column of all its rows."""
     column_number = import_extra("openpyxl.utils").column_index_from_string
     for name in merged:
-        if (found := _RANGE.fullmatch(name)) is None:
+        cell_range = _RANGE.fullmatch(name)
+        if cell_range is None:
             continue
-        letters, first, _, last = found.groups()
+        letters, first, _, last = cell_range.groups()
         column, top = column_number(letters) - 1, int(first) - 1
-        if top >= len(rows) or column >= len(rows[top]):
+        if top >= len(table) or column >= len(table[top]):
             continue
-        for row in rows[top + 1 : int(last)]:
-            row.extend([""] * (column + 1 - len(row)))
-            row[column] = rows[top][column]
+        for cells in table[top + 1 : int(last)]:
+            cells.extend([""] * (column + 1 - len(cells)))
+            cells[column] = table[top][column]

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from albert_tf.data import read_tagged_texts
-from albert_tf.data.tagged import check_spans, spans_to_tags, tag_names, tags_to_spans
+from albert_tf.data import read_tagged_texts, spans_to_tags, tags_to_spans
+from albert_tf.data.labels.tags import tag_names
+from albert_tf.data.labels.text_spans import check_spans
 
 SENTENCE = "小明在北京。"
 SPANS = [(0, 2, "PER"), (3, 5, "LOC")]
@@ -104,40 +105,6 @@ def test_marks_of_programs_are_left_out_and_onomatopoeia_kept(read):
     assert read("他/r 啊/o 说/v 话/n\n").spans[0][1] == (1, 2, "o")
     with pytest.warns(UserWarning, match="'PER' and 'per' are two classes"):
         read(columns("B-PER I-PER O b-per i-per O"))
-
-
-# === Mistakes ===
-
-MISTAKES = {
-    "other tag": ("中 B-ORG\n国 X-ORG\n", "Line 2 of .*'X-ORG' is not a tag"),
-    "two forms": ("中 B-ORG\n国 ORG-I\n", "Line 2 of .*Did you mean I-ORG. All tags"),
-    "a colon": ("中 B:ORG\n国 I:ORG\n", "Line 1 of .*Did you mean B-ORG"),
-    "full width": ("中 Ｂ－ORG\n国 I-ORG\n", "Line 1 of .*Did you mean B-ORG"),
-    "pieces": ("中 B-ORG\n国 X\n", "Line 2 of .*replace X by O or by the I- tag"),
-    "two tags": ("中 B-ORG|B-LOC\n", "Line 1 of .* has several tags, .*Keep one of"),
-    "not opened": ("中/ns 国/n]nt", "Line 1 of .*'国/n.nt' closes a bracket that was"),
-    "not closed": ("好/a\n[中/ns 国/n", "Line 2 of .*'.' is not closed"),
-    "no label": ("[中/ns 国/n] 好/a", "Line 1 of .*'.' does not close a bracket with"),
-    "cut JSON": ('{"text": "a", "label": []}\n{"text": \n', "Line 2 of .* not JSON"),
-    "no entities": ("\n \n", "is empty. Expected texts with entities"),
-    "other text": (
-        '{"text": "好", "label": {"X": {"坏": [[0, 0]]}}}',
-        r"Line 1 of .*text\[0:1\] is '好', not '坏'",
-    ),
-    "no field": ('{"text": "好"}', "has no label column. Its columns are .'text'"),
-    "overlap": (
-        '{"text": "好吗", "label": [[0, 2, "X"], [1, 2, "Y"]]}',
-        r"\(0, 2, 'X'\) and \(1, 2, 'Y'\) overlap",
-    ),
-    "outside": ('\n{"text": "好", "label": [[0, 2, "X"]]}\n', "Line 2 of .*not lie"),
-}
-
-
-@pytest.mark.parametrize("case", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_names_the_line(read, case):
-    content, message = case
-    with pytest.raises(ValueError, match=message):
-        read(content)
 
 
 # === Tags ===

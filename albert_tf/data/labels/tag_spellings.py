@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from albert_tf.data.labels import visible
+from albert_tf.data.labels.cleaning import visible
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.tagging import OUTSIDE, PREFIXES, split_tag
 
@@ -79,34 +78,30 @@ def read_tags(
     # In the order of the names, without repetition.
     distinct = list(dict.fromkeys(clean.values()))
     others = [x for x in distinct if x != OUTSIDE and not _may_be_outside(x)]
-    found, notes = _with_prefixes(others)
+    tags, notes = _with_prefixes(others)
     are_plain = False
-    if found is not None:
-        outside = [x for x in distinct if x not in found]
+    if tags is not None:
+        outside = [name for name in distinct if name not in tags]
     else:
         between = _outside_among_labels(distinct)
-        outside = [*between, *filter(is_mark, distinct)]
-        labels = [x for x in distinct if x not in outside]
-        is_ascii = all(map(_PLAIN.fullmatch, labels))
+        outside = between + [name for name in distinct if is_mark(name)]
+        labels = [name for name in distinct if name not in outside]
         # Words with slashes have labels in any script.
-        are_plain = may_be_plain and (is_ascii or not joins_equal)
-        found, are_plain = {}, are_plain and _are_labels(labels)
+        has_form = not joins_equal or all(map(_PLAIN.fullmatch, labels))
+        are_plain = may_be_plain and has_form and _are_labels(labels)
+        tags = {}
         if are_plain:
-            prefix = "I" if between and joins_equal else "S"
-            found = {x: f"{prefix}-{x}" for x in labels}
-            unit = "run of equal tags" if prefix == "I" else "token"
-            notes = [
-                f"Tags such as {min(labels)!r} have no prefix. Each {unit} is an "
-                "entity with its tag as label."
-            ]
-    found |= dict.fromkeys(outside, OUTSIDE)
-    if spellings := [x for x in distinct if found.get(x) == OUTSIDE and x != OUTSIDE]:
+            is_run = bool(between) and joins_equal
+            tags, notes = _without_prefixes(labels, is_run)
+    tags |= dict.fromkeys(outside, OUTSIDE)
+    spellings = [x for x in distinct if tags.get(x) == OUTSIDE and x != OUTSIDE]
+    if spellings:
         notes.append(f"The tags {spellings} are read as O, outside of all entities.")
-    tags = {name: found.get(x, x) for name, x in clean.items()}
-    return TagReading(tags, notes, are_plain)
+    readings = {name: tags.get(shown, shown) for name, shown in clean.items()}
+    return TagReading(readings, notes, are_plain)
 
 
-def _may_be_outside(name):
+def _may_be_outside(name: str) -> bool:
     """Return whether a name is outside of entities, beside tags with a prefix."""
     is_name = name.casefold() in _OUTSIDE_NAMES or name.upper() in _MARK_NAMES
     return is_name or name.upper() == PIECE or is_mark(name)
@@ -162,20 +157,39 @@ def _with_prefixes(names: list[str]) -> tuple[dict[str, str] | None, list[str]]:
     return None, []
 
 
-def _read_all(form: Callable[[str], str | None], names: list[str]) -> Any:
-    """Return the tag of each name; `None` if one has another form."""
-    tags = {name: form(name) for name in names}
-    return None if not names or None in tags.values() else tags
+def _read_all(
+    form: Callable[[str], str | None], names: list[str]
+) -> dict[str, str] | None:
+    """Return the tag of each name; `None` if one has another form, or without names."""
+    tags = {}
+    for name in names:
+        tag = form(name)
+        if tag is None:
+            return None
+        tags[name] = tag
+    return tags or None
 
 
-def _note(tags, problem, kind=""):
-    name = min(x for x, tag in tags.items() if x != tag)
+def _note(tags: dict[str, str], problem: str, kind: str = "") -> list[str]:
+    name = min(name for name, tag in tags.items() if name != tag)
     return [
         f"Tags such as {name!r} have {problem}. They are read as {kind}{tags[name]}."
     ]
 
 
 # === Labels without a prefix ===
+
+
+def _without_prefixes(
+    labels: list[str], is_run: bool
+) -> tuple[dict[str, str], list[str]]:
+    """Return the tags of labels, each of a run of tokens or of one, and a note."""
+    prefix, unit = ("I", "run of equal tags") if is_run else ("S", "token")
+    note = (
+        f"Tags such as {min(labels)!r} have no prefix. Each {unit} is an entity with "
+        "its tag as label."
+    )
+    return {label: f"{prefix}-{label}" for label in labels}, [note]
 
 
 def _are_labels(names: list[str]) -> bool:

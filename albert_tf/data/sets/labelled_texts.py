@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
-from albert_tf.data.labels import Label, clean_labels, label_lists
-from albert_tf.data.tables import Table
-from albert_tf_lite.errors import AlbertError, listed
+from albert_tf.data.files.annotation_tools import label_value
+from albert_tf.data.files.tables import Table, read_table
+from albert_tf.data.labels.classes import (
+    expected_classes,
+    match_classes,
+    match_numbers,
+    require_all,
+)
+from albert_tf.data.labels.cleaning import Label, clean_labels
+from albert_tf.data.labels.separators import label_lists
+from albert_tf_lite.errors import AlbertError
+
+# Texts, or the tuple of two lists for pairs.
+_Texts = list[str] | tuple[list[str], list[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +34,7 @@ class LabelledTexts:
         places: list of strings such as "Line 3 of a.tsv".
     """
 
-    x: list[str] | tuple[list[str], list[str]]
+    x: _Texts
     labels: list[Label]
     places: list[str] = dataclasses.field(compare=False)
 
@@ -36,70 +45,55 @@ class LabelledTexts:
 
     def class_ids(self, classes: Sequence) -> list[int]:
         """Return the position of each label; raise if it is not one of the classes."""
-        positions = {str(name): position for position, name in enumerate(classes)}
-        expected = f"one of the classes {listed(classes, 10)}"
-        return self._values(positions.__getitem__, expected)
+        matches = match_classes(self.labels, self.places, classes)
+        return require_all(matches, expected_classes(classes))
 
     def label_lists(
         self, separator: str | None = None, classes: Sequence | None = None
     ) -> list[list[str]]:
         """Return the list of labels of each text; "体育|娱乐" has two, "" none.
 
-        Args, raises: as `albert_tf.data.labels.label_lists`.
+        Args:
+            separator: optional string. By default "|"; then a warning names a label
+                that may be several, separated by another character.
+            classes: optional list of strings or numbers. A label among them is not
+                split.
+
+        Raises:
+            AlbertError: if a label is missing or not among the classes.
         """
         return label_lists(self.labels, self.places, separator, classes)
 
     def scores(self) -> list[float]:
         """Return the labels as numbers; raise if one is not a finite number."""
         expected = "a number. Name the column of the numbers with `label=`"
-        return self._values(_number, expected)
+        return require_all(match_numbers(self.labels, self.places), expected)
 
     def without_invalid(self, classes: Sequence | None = None) -> LabelledTexts:
         """Leave out, with a warning, labels that are no classes (`None`: no numbers).
 
         Nothing is left out if no label is valid.
         """
-        known = {str(name): name for name in classes or ()}
-        convert = _number if classes is None else known.__getitem__
-        values, message = self._converted(convert)
-        kept = [i for i, value in enumerate(values) if value is not None]
-        if len(kept) in (0, len(values)):
+        if classes is None:
+            matches = match_numbers(self.labels, self.places)
+        else:
+            matches = match_classes(self.labels, self.places, classes)
+        kept = [i for i, value in enumerate(matches.values) if value is not None]
+        if len(kept) in (0, len(self.labels)):
             return self
-        warnings.warn(f"{message} Skipped.", stacklevel=2)
-        parts = (*(self.x if self.pairs else (self.x,)), self.labels, self.places)
-        x: Any
-        *x, labels, places = ([part[i] for i in kept] for part in parts)
-        return LabelledTexts(tuple(x) if self.pairs else x[0], labels, places)
-
-    def _values(self, function, expected):
-        values, message = self._converted(function)
-        if None in values:
-            raise AlbertError(
-                f"{message} Expected {expected}. Correct them or leave them out "
-                "(--skip-invalid of finetune and evaluate, or the method "
-                "`without_invalid`)."
-            )
-        return values
-
-    def _converted(self, function):
-        """Return the values of the labels, `None` if invalid, and name those."""
-        values, wrong = [], []
-        for place, label in zip(self.places, self.labels, strict=True):
-            try:
-                values.append(function(label))
-            except (KeyError, TypeError, ValueError):
-                values.append(None)
-                shown = "no label" if label is None else f"the label {label!r}"
-                wrong.append(f"{place} has {shown}")
-        count = f"{len(wrong)} labels are invalid: " if len(wrong) > 1 else ""
-        more = f" and {len(wrong) - 10} more" if len(wrong) > 10 else ""
-        return values, f"{count}{', '.join(wrong[:10])}{more}."
+        warnings.warn(f"{matches.message} Skipped.", stacklevel=2)
+        return LabelledTexts(
+            _select_texts(self.x, kept),
+            [self.labels[i] for i in kept],
+            [self.places[i] for i in kept],
+        )
 
 
-def _number(label):
-    if not math.isfinite(number := float(label)):
-        raise ValueError
-    return number
+def _select_texts(x: _Texts, kept: list[int]) -> _Texts:
+    if isinstance(x, tuple):
+        first, second = x
+        return [first[i] for i in kept], [second[i] for i in kept]
+    return [x[i] for i in kept]
 
 
 def read_labelled_texts(
@@ -124,8 +118,9 @@ def read_labelled_texts(
             be titles, rows of one cell.
         label, text, text_b: optional, the names of the columns or their numbers
             from 1. By default they are found by their names in the header (`label`,
-            `text`, `text_a`, `text_b`, `sentence1`, ...) or, without a header, by
-            their content.
+            `text`, `text_a`, `text_b`, `sentence1`, ...). Without a header, two columns
+            are a text and its label, which has fewer distinct values, in either order;
+            three are two texts and their label.
         pairs: optional bool. Whether to expect pairs of texts or single texts.
         encoding: optional string, such as `"big5"`. By default UTF-8 or, with a
             warning, the likeliest by the first megabyte.
@@ -148,7 +143,8 @@ def read_labelled_texts(
     classifier.fit(train.x, train.labels)
     ```
     """
-    table = Table(path, None, encoding, sheet, label=label, text=text, text_b=text_b)
+    given = {"label": label, "text": text, "text_b": text_b}
+    table = read_table(path, encoding, sheet, given)
     table.find("label", "text")
     is_pair = "text_b" in table.columns
     if pairs not in (None, is_pair):
@@ -157,10 +153,29 @@ def read_labelled_texts(
             f"{path} has {kinds[is_pair]}. Expected {kinds[not is_pair]}. Name the "
             "columns to read with `text=` and `text_b=`."
         )
-    first, *others = table.cells("text", *["text_b"] * is_pair)
-    labels = clean_labels(table.labels(), table.places)
-    x = (first, *others) if others else first
+    texts = table.strings("text")
+    x: _Texts = (texts, table.strings("text_b")) if is_pair else texts
+    labels = clean_labels(_label_cells(table), table.places)
     return LabelledTexts(x, labels, table.places)
+
+
+def _label_cells(table: Table) -> list:
+    """Return the labels as in the file; a list if there are several.
+
+    Raise if a label is a span of a text.
+    """
+    labels = [label_value(cell) for cell in table.column("label", may_lack=True)]
+    for place, label in zip(table.places, labels, strict=True):
+        # CLUENER has a dict of dicts.
+        values = list(label.values()) if isinstance(label, dict) else label
+        is_list = isinstance(values, list)
+        if is_list and any(isinstance(value, (dict, list)) for value in values):
+            raise AlbertError(
+                f"{place} has spans instead of a label: {str(label)[:80]}. Learn them "
+                "by finetune --task token-classification, or read them by "
+                "`read_tagged_texts`."
+            )
+    return labels
 
 
 def read_texts(
@@ -190,5 +205,9 @@ def read_texts(
     classifier.predict(albert_tf.data.read_texts("reviews.csv"))
     ```
     """
-    table = Table(path, None, encoding, sheet, text=text, text_b=text_b)
-    return table.texts(pairs)
+    table = read_table(path, encoding, sheet, {"text": text, "text_b": text_b})
+    if not pairs:
+        table.find("text")
+        return table.strings("text")
+    table.find("text", "text_b")
+    return table.strings("text"), table.strings("text_b")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 # The 600 commonest Chinese characters, the first of examples/albert_micro_zh/vocab.txt,
 # with their traditional forms and punctuation, and the 256 commonest Korean syllables.
-_COMMON = importlib.resources.files("albert_tf") / "data" / "common_characters.txt"
+_COMMON = importlib.resources.files("albert_tf.data.files") / "common_characters.txt"
 _CHINESE, _KOREAN = map(frozenset, _COMMON.read_text("utf-8").split("\n\n"))
 _JAPANESE = _CHINESE.union(map(chr, range(0x3041, 0x30FF)))
 

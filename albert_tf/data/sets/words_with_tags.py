@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import warnings
+from typing import NamedTuple
 
 from albert_tf_lite.errors import AlbertError
 
@@ -43,6 +44,13 @@ class SlashLine:
     entities: list[tuple[int, int, str]] = dataclasses.field(default_factory=list)
 
 
+class _Opened(NamedTuple):
+    """A bracket that is open, and the number of tokens before it."""
+
+    bracket: str
+    start: int
+
+
 class SlashReader:
     """Reader of lines of words and tags, which counts what it leaves out."""
 
@@ -52,27 +60,34 @@ class SlashReader:
 
     def read(self, place: str, line: str) -> SlashLine:
         """Return the words of a line; raise if a part has another form."""
-        line = _SPACED_LABEL.sub(r"\1\2", line)
-        found, opened = SlashLine(), []
-        first, *_ = [*line.split(), ""]
-        if _NUMBER.fullmatch(first):
-            self._count("numbers of lines", place, first)
-            line = line.replace(first, "", 1)
+        line = self._without_number(place, _SPACED_LABEL.sub(r"\1\2", line))
+        parsed = SlashLine()
+        opened: list[_Opened] = []
         for part in line.split():
             while _opens(part):
-                opened.append((part[0], len(found.tokens)))
+                opened.append(_Opened(part[0], len(parsed.tokens)))
                 part = part[1:]
             closed = _CLOSED.fullmatch(part) if opened else None
             word, closings = closed.groups() if closed else (part, "")
             if word:
-                found.tokens.append(self._token(place, word))
+                parsed.tokens.append(self._token(place, word))
             for closing in _CLOSES.findall(closings):
-                self._close(place, closing, opened, found)
+                self._close(place, closing, opened, parsed)
         if opened:
-            raise AlbertError(f"{place}: a bracket {opened[0][0]!r} is not closed.")
-        return found
+            raise AlbertError(
+                f"{place}: a bracket {opened[0].bracket!r} is not closed."
+            )
+        return parsed
 
-    def _token(self, place, part):
+    def _without_number(self, place: str, line: str) -> str:
+        """Return a line without the number that People's Daily has at its start."""
+        first = line.split(maxsplit=1)[0] if line.strip() else ""
+        if not _NUMBER.fullmatch(first):
+            return line
+        self._count("numbers of lines", place, first)
+        return line.replace(first, "", 1)
+
+    def _token(self, place: str, part: str) -> tuple[str, str]:
         word, _, tag = part.rpartition("/")
         if not (word and tag):
             raise AlbertError(f"{place}: {part!r} is not like '中共中央/nt'.")
@@ -86,23 +101,26 @@ class SlashReader:
             word = _PRONUNCIATION.sub("", word)
         return word, tag
 
-    def _close(self, place, closing, opened, found):
+    def _close(
+        self, place: str, closing: str, opened: list[_Opened], line: SlashLine
+    ) -> None:
+        """Close the last bracket; the outermost one is an entity."""
         label = closing[1:].removeprefix("/")
-        if not opened or _PAIRS[opened[-1][0]] != closing[0] or not label:
+        if not opened or _PAIRS[opened[-1].bracket] != closing[0] or not label:
             raise AlbertError(
                 f"{place}: {closing!r} does not close a bracket with a label. Expected "
                 "[中国/ns 政府/n]nt."
             )
-        _, start = opened.pop()
+        start = opened.pop().start
         if opened:
             return
-        words = "".join(word for word, _ in found.tokens[start:])
+        words = "".join(word for word, _ in line.tokens[start:])
         if not words:
             raise AlbertError(f"{place}: the brackets before {label!r} are empty.")
         self._count("brackets", place, f"[{words}]{label}")
-        found.entities.append((start, len(found.tokens), label))
+        line.entities.append((start, len(line.tokens), label))
 
-    def _count(self, kind, place, example):
+    def _count(self, kind: str, place: str, example: str) -> None:
         first, count = self._left_out.get(kind, (f"{example!r} ({place})", 0))
         self._left_out[kind] = first, count + 1
 
@@ -129,7 +147,7 @@ def has_slashes(line: str) -> bool:
     )
 
 
-def _opens(part):
+def _opens(part: str) -> bool:
     """Return whether a part begins with a bracket around words, not in a word."""
     is_bracket = part[:1] != "" and part[0] in _PAIRS
     return is_bracket and part[1:2] != "/" and not _WORD_IN_BRACKETS.fullmatch(part)

@@ -1,0 +1,1 @@
+"""Files: their bytes, lines, rows and columns."""

@@ -1,0 +1,1 @@
+"""Data sets: what the rows and entries of files hold."""
