@@ -56,12 +56,8 @@ def guess_encoding(data: bytes) -> Guess:
     for mark, name in _MARKS.items():
         if data.startswith(mark):
             return Guess(name)
-    zeros = [data[i:4000:4].count(0) for i in range(4)]
-    if 25 * sum(zeros) > min(len(data), 4000):
-        # ASCII characters have one byte of 0 in two, or three in four.
-        is_wide = max(min(zeros[:2]), min(zeros[2:])) > len(data[:4000]) // 5
-        order = "be" if zeros[0] + zeros[2] > zeros[1] + zeros[3] else "le"
-        return Guess(f"utf-{32 if is_wide else 16}-{order}")
+    if wide := _encoding_of_wide_ascii(data):
+        return Guess(wide)
     if b"\x1b$" in data and try_decode(data, "iso2022_jp"):
         return Guess("iso2022_jp")
     is_utf8 = try_decode(data, "utf-8") is not None
@@ -71,13 +67,31 @@ def guess_encoding(data: bytes) -> Guess:
                 return Guess(name, "utf-8" if is_utf8 else None)
     if is_utf8:
         return Guess("utf-8")
+    return _guess_beside_utf8(data)
+
+
+def _encoding_of_wide_ascii(data: bytes) -> str | None:
+    """Return UTF-16 or UTF-32 if their zeros are beside the characters of ASCII."""
+    head = data[:4000]
+    # ASCII characters have one byte of 0 in two, or three in four.
+    zeros = [head[position::4].count(0) for position in range(4)]
+    if 25 * sum(zeros) <= len(head):
+        return None
+    is_utf32 = max(min(zeros[:2]), min(zeros[2:])) > len(head) // 5
+    order = "be" if zeros[0] + zeros[2] > zeros[1] + zeros[3] else "le"
+    return f"utf-32-{order}" if is_utf32 else f"utf-16-{order}"
+
+
+def _guess_beside_utf8(data: bytes) -> Guess:
+    """Return the encoding of a text that is not whole in UTF-8."""
     lines = [line for line in re.split(b"[\r\n]", data) if not line.isascii()]
-    valid = [text for x in lines if (text := try_decode(x, "utf-8")) is not None]
+    decoded = [try_decode(line, "utf-8") for line in lines]
+    valid = [text for text in decoded if text is not None]
     if 2 * len(valid) >= len(lines):
         return Guess("utf-8")
     if any(_share(text, _CHINESE) > 0.5 and len(text) > 1 for text in valid):
         return Guess(None, "utf-8")
-    scores = {x: _score(try_decode(data, x), x) for x in _CANDIDATES}
+    scores = {name: _score(try_decode(data, name), name) for name in _CANDIDATES}
     if scores["cp950"] >= 0:
         # This superset counts only where big5 cannot decode.
         del scores["big5hkscs"]
