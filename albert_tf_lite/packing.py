@@ -122,13 +122,12 @@ def windows_of(length: int, size: int, stride: int) -> list[Window]:
         decides 1       | decides 2
     """
     beyond = max(length - size, 0)
-    windows: list[Window] = []
-    for begin in range(0, beyond + stride, stride):
-        start = min(begin, beyond)
-        first = 0
-        if windows:
-            before = windows[-1]
-            first = (start + before.end + 1) // 2
-            windows[-1] = before._replace(last=first)
-        windows.append(Window(start, min(start + size, length), first, length))
+    starts = [min(start, beyond) for start in range(0, beyond + stride, stride)]
+    windows, first = [], 0
+    for number, start in enumerate(starts):
+        end = last = min(start + size, length)
+        if number + 1 < len(starts):
+            last = (starts[number + 1] + end + 1) // 2
+        windows.append(Window(start, end, first, last))
+        first = last
     return windows
