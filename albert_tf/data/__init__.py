@@ -4,7 +4,7 @@ Rooms: `labels` (names of classes, separators, tags), `files` (bytes, lines, row
 columns) above it, and `sets` (what rows and entries hold) above both.
 """
 
-from albert_tf.data.labels.classes import class_names
+from albert_tf.data.labels.class_matching import class_names
 from albert_tf.data.labels.tags import spans_to_tags
 from albert_tf.data.sets.choices import read_choices
 from albert_tf.data.sets.contrastive_pairs import contrastive_pairs

@@ -83,7 +83,7 @@ class LabelledSet:
     @functools.cached_property
     def names(self) -> list:
         """The classes of the texts, or the labels of their spans."""
-        from albert_tf.data.labels.classes import class_names
+        from albert_tf.data.labels.class_matching import class_names
 
         if self.labels is not None:
             return list(self.labels)

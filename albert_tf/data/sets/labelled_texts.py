@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from albert_tf.data.files.annotation_tools import label_value
 from albert_tf.data.files.tables import Table, read_table
-from albert_tf.data.labels.classes import (
+from albert_tf.data.labels.class_matching import (
     expected_classes,
     match_classes,
     match_numbers,
