@@ -1,10 +1,11 @@
 """Write SavedModels: the graph, a model card and warm-up requests."""
 
 import importlib.util
+import inspect
 import os
 import pathlib
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -18,7 +19,7 @@ from albert_tf.files import (
     temporary_directory,
     write_json,
 )
-from albert_tf.layers.common import suggest_arguments
+from albert_tf.layers.common import unknown_argument
 from albert_tf.model_card import write_model_card
 from albert_tf.models.task import AlbertTask
 from albert_tf.quiet_import import import_tensorflow_text
@@ -43,7 +44,6 @@ _EXPORTED = {
 _COMMAND = "saved_model_cli show --all --dir ."
 
 
-@suggest_arguments()
 def saved_model(
     task: AlbertTask,
     directory: str | os.PathLike,
@@ -96,6 +96,7 @@ def saved_model(
     answers(text=tf.constant(["很好"]))["label"]
     ```
     """
+    _check_options(task, options)
     check_backend()
     check_preprocessor(task)
     check_text_ops()
@@ -126,6 +127,19 @@ def saved_model(
         write_model_card(folder, task, usage=usage, **facts)
 
     return write_version(directory, version, write)
+
+
+def _check_options(task: AlbertTask, options: Iterable[str]) -> None:
+    """Raise if a task has no option of a name."""
+    parameters = list(inspect.signature(task.postprocess).parameters.values())
+    if any(x.kind is inspect.Parameter.VAR_KEYWORD for x in parameters):
+        return
+    # After the outputs.
+    known = [*(x.name for x in parameters[1:]), "early_exit"]
+    for name in options:
+        if name not in known:
+            arguments = ["task", "directory", "version", "card", *known]
+            raise TypeError(unknown_argument("saved_model", name, arguments))
 
 
 def _example(specs: Sequence[tf.TensorSpec]) -> str:

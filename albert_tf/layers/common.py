@@ -178,13 +178,13 @@ def check_arguments(cls: type, given: Iterable[str], *others: str) -> None:
     known = [*argument_names(cls, object), "inputs", "outputs", "config_file"]
     for name in given:
         if name not in known:
-            raise TypeError(_unknown_argument(cls.__name__, name, known, others))
+            raise TypeError(unknown_argument(cls.__name__, name, known, others))
 
 
-def _unknown_argument(
+def unknown_argument(
     owner: str, name: str, known: list[str], others: Iterable[str] = ()
 ) -> str:
-    """Return a message with the names of `known` and `others` that are near."""
+    """Return a message about an argument with the names that are near it."""
     close = difflib.get_close_matches(name, {*known, *others}, 2, 0.65)
     hint = f"Its arguments: {known}."
     if close:
@@ -212,7 +212,7 @@ def suggest_arguments(
             for name in kwargs:
                 if name in known:
                     continue
-                message = _unknown_argument(function.__name__, name, known)
+                message = unknown_argument(function.__name__, name, known)
                 if close := difflib.get_close_matches(name, elsewhere, 1, 0.65):
                     message += f" `{close[0]}` is an argument of {owner}."
                 raise TypeError(message)

@@ -64,6 +64,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
                 f"{backbone.num_inner_repetitions}, {num_classes=}, {mode=}"
             )
         super().__init__(backbone, num_classes, preprocessor, **kwargs)
+        self._traced_exits = _TracedExits()
 
     def call(self, inputs, training=None, **kwargs):
         # In training, the outputs are [batch, layers, num_classes].
@@ -137,8 +138,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
 
     def _traced_exit(self, patience):
         """Return the traced function of one patience for the weights of now."""
-        # Keras does not track what is put into the dict of an object.
-        traced = self.__dict__.setdefault("_traced_exits", {})
+        traced = self._traced_exits.by_patience
         if self._are_others("exits"):
             traced.clear()
         if patience not in traced:
@@ -155,6 +155,13 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         """Return a function like a call of this model, from which texts leave early."""
         patience = check_integer("patience", patience)
         return lambda inputs, training=False: _run_until_done(self, inputs, patience)
+
+
+class _TracedExits:
+    """Traced functions in an object, because Keras would track a dict of a model."""
+
+    def __init__(self) -> None:
+        self.by_patience: dict[int, Callable[..., tf.Tensor]] = {}
 
 
 class _State(NamedTuple):

@@ -136,6 +136,8 @@ def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch)
     directory = tmp_path / "serving" / "1"
     with pytest.raises(ValueError, match="`early_exit` is not for a AlbertText"):
         albert_tf.export.saved_model(classifier, directory, early_exit=1)
+    with pytest.raises(TypeError, match="`label`. Did you mean `labels`"):
+        albert_tf.export.saved_model(classifier, directory, label=["a", "b"])
     with monkeypatch.context() as patch:
         patch.setattr(tf.saved_model, "save", save)
         with pytest.raises(OSError, match="No space left"):
