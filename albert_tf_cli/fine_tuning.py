@@ -293,8 +293,8 @@ def _defaults(args, model, examples):
 def _train(context, args, model, task, data):
     """Train and return the metrics, with those of the test examples."""
     from albert_tf.tools import class_weights
+    from albert_tf.training.digests import model_digest
     from albert_tf.training.fine_tuning import FineTuning, fine_tune
-    from albert_tf.training.run_state import model_digest
 
     train, dev, size = data["train"], data["dev"], args.batch_size
     weights = args.class_weight and class_weights(train.y, train.arguments["labels"])
@@ -336,7 +336,7 @@ def _write(context, args, model, task, data, metrics):
     from albert_tf.checkpoints.layout import first_line
     from albert_tf.files import remove_directory, write_json
     from albert_tf.model_card import write_model_card
-    from albert_tf.training.run_state import plot_history
+    from albert_tf.training.history_plot import plot_history
 
     folder, settings = pathlib.Path(args.output), dict(context.params)
     del settings["output"]

@@ -68,7 +68,8 @@ def new_pretrainer(config, checkpoint, records):
     """Return an `AlbertPretrainer` with the order classes of the records."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.models import AlbertPretrainer
-    from albert_tf.pretraining.network import backbone_of, read_weights
+    from albert_tf.pretraining import read_weights
+    from albert_tf.pretraining.training.network import backbone_of
     from albert_tf.tokenizers import load_tokenizer
 
     classes = records.order_classes
@@ -102,7 +103,7 @@ def new_network(config, checkpoint, records):
     --checkpoint a file of `write_weights`.
     """
     from albert_tf.backbone import AlbertBackbone
-    from albert_tf.pretraining.network import build_network, read_weights
+    from albert_tf.pretraining import build_network, read_weights
 
     if checkpoint is not None:
         return read_weights(checkpoint, records.order_classes)

@@ -331,7 +331,7 @@ def _digest(opened):
     """Return the fingerprint of an exported file or of a model."""
     if opened.network:
         return opened.network.digest
-    from albert_tf.training.run_state import model_digest
+    from albert_tf.training.digests import model_digest
 
     return model_digest(opened.answer.model)
 

@@ -1,6 +1,5 @@
 """The command `albert-tf pretrain`."""
 
-import functools
 import importlib.util
 import pathlib
 import types
@@ -146,14 +145,14 @@ def pretrain(
         soft_wrap=True,
     )
     _start_backend(args)
-    from albert_tf.pretraining.dataset import PretrainingRecords
+    from albert_tf.pretraining import PretrainingRecords
 
     parts: dict[str, Any] = {"train": PretrainingRecords(data, order)}
     common.console.print(f"{len(parts['train']):,} sequences in {data}", soft_wrap=True)
     if dev:
         parts["dev"] = PretrainingRecords(dev, order)
     if labelled:
-        from albert_tf.pretraining.labelled_records import LabelledRecords
+        from albert_tf.pretraining import LabelledRecords
 
         parts["labelled"] = LabelledRecords(labelled)
         count = f"{len(parts['labelled']):,} labelled texts in {labelled}"
@@ -275,41 +274,37 @@ def _saving(args, model, records):
 
 
 def _train(context, args, model, masks, parts):
-    from albert_tf.pretraining.labelled import pretrain_labelled
-    from albert_tf.pretraining.training import pretrain
-    from albert_tf.training.run_state import data_digest
+    from albert_tf.pretraining import LabelledRun, Run, pretrain, pretrain_labelled
+    from albert_tf.training.digests import data_digest
 
-    if args.labelled:
-        train = functools.partial(pretrain_labelled, model, parts["labelled"])
-    else:
-        dev = parts.get("dev")
-        train = functools.partial(
-            pretrain, model, dev=dev, hosts=args.hosts, host=args.host
-        )
     is_new = args.checkpoint is None
     start = None if is_new else data_digest(model.get_weights())
-    with common.interruptible(context) as progress:
-        return train(
-            parts["train"],
-            args.output,
-            args.steps,
-            args.batch_tokens,
-            masks=masks,
-            seed=args.seed,
-            interval=args.interval,
-            settings={"checkpoint": start},
-            minutes=args.minutes,
-            learning_rate=args.learning_rate,
-            warmup_share=args.warmup,
-            steps_per_call=args.steps_per_call,
-            **progress,
-        )
+    settings = {
+        "steps": args.steps,
+        "minutes": args.minutes,
+        "batch_tokens": args.batch_tokens,
+        "learning_rate": args.learning_rate,
+        "warmup_share": args.warmup,
+        "masks": masks,
+        "seed": args.seed,
+        "interval": args.interval,
+        "steps_per_call": args.steps_per_call,
+        "settings": {"checkpoint": start},
+    }
+    records, output = parts["train"], args.output
+    with common.interruptible(context) as watch:
+        if args.labelled:
+            run = LabelledRun(**settings)
+            labelled = parts["labelled"]
+            return pretrain_labelled(model, labelled, records, output, run, **watch)
+        run = Run(**settings, hosts=args.hosts, host=args.host)
+        return pretrain(model, records, output, run, parts.get("dev"), **watch)
 
 
 def _write(context, args, model, saving, parts, done):
     """Write history.json, loss.png, the checkpoint and the model card."""
     from albert_tf.files import remove_directory, write_json
-    from albert_tf.training.run_state import plot_history
+    from albert_tf.training.history_plot import plot_history
 
     folder, history = pathlib.Path(args.output), done["history"]
     settings = {**context.params, "to": args.to}
@@ -326,7 +321,7 @@ def _write(context, args, model, saving, parts, done):
         start=done["start"],
     )
     if saving is None:
-        from albert_tf.pretraining.network import write_weights
+        from albert_tf.pretraining import write_weights
 
         write_weights(model, folder / "weights.npz")
         names = "weights.npz, heads.npz" if args.labelled else "weights.npz"

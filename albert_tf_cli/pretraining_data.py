@@ -204,7 +204,7 @@ def _dictionary_encoding(path: str | None, encoding: str | None) -> str | None:
 
 def _labelled_file(text: str) -> tuple[str, str, str]:
     """Return the parts of NAME:TASK=FILE."""
-    from albert_tf.pretraining.records import TARGETS
+    from albert_tf.pretraining.records.shard_files import TARGETS
 
     head, colon, rest = text.partition(":")
     task, equals, file = rest.partition("=")

@@ -12,7 +12,7 @@ import collections
 import pathlib
 import unicodedata
 
-from albert_tf.pretraining.corpus import Corpus
+from albert_tf.pretraining.records.corpus import Corpus
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PUNCTUATION = "，。！？、；：“”‘’（）《》【】…—·～￥"

@@ -28,10 +28,11 @@ from albert_tf.data import read_texts
 from albert_tf.pretraining import (
     PretrainingData,
     PretrainingRecords,
+    Run,
     make_pretraining_data,
     pretrain,
 )
-from albert_tf.pretraining.batches import PretrainingBatches
+from albert_tf.pretraining.training.pretraining_batches import PretrainingBatches
 
 EXAMPLES = Path("../examples")
 OUTPUT = Path(tempfile.mkdtemp())
@@ -71,12 +72,14 @@ records, held_out = (PretrainingRecords(OUTPUT / name) for name in ("train", "te
 print(len(records), "sequences to train on,", len(held_out), "held out")
 
 # %% [markdown]
-# This is what the model sees: a batch has sequences of similar length, a few words are
-# masked, and it predicts their tokens.
+# A `Run` has the settings of the training. This is what the model sees: a batch has
+# sequences of similar length, a few words are masked, and it predicts their tokens.
 
 # %%
 tokenizer = albert_tf.tokenizers.load_tokenizer(records.vocabulary)
-batch = PretrainingBatches(records, batch_tokens=2048)[0]
+STEPS, INTERVAL = 60, 6
+run = Run(steps=STEPS, interval=INTERVAL, batch_tokens=2048, learning_rate=3e-4)
+batch = PretrainingBatches(records, run)[0]
 ids, starts = (batch[name][:4, 0] for name in ("token_ids", "word_starts"))
 for row in records.masks()(ids, starts, seed=(0, 1))["token_ids"].numpy():
     print("".join(tokenizer.id_to_token(int(i)) for i in row if i))
@@ -89,21 +92,11 @@ for row in records.masks()(ids, starts, seed=(0, 1))["token_ids"].numpy():
 # The command `albert-tf pretrain` does the same, also on a GPU with JAX.
 
 # %%
-STEPS, INTERVAL = 60, 6
 keras.utils.set_random_seed(1)
 model = albert_tf.models.AlbertPretrainer.from_checkpoint(MICRO)
 model.compile(albert_tf.training.scheduled_optimizer("adamw", 3e-4))
-history = pretrain(
-    model,
-    records,
-    OUTPUT / "my_albert",
-    steps=STEPS,
-    batch_tokens=2048,
-    learning_rate=3e-4,
-    interval=INTERVAL,
-    dev=held_out,
-    verbose=0,
-)["history"]
+done = pretrain(model, records, OUTPUT / "my_albert", run, dev=held_out, verbose=0)
+history = done["history"]
 steps = range(INTERVAL, STEPS + 1, INTERVAL)
 names = ["mlm_logits_loss", "mlm_logits_accuracy", "sop_logits_accuracy"]
 table = pandas.DataFrame({name: history[f"val_{name}"] for name in names}, steps)

@@ -16,7 +16,7 @@ from albert_tf import data
 from albert_tf.checkpoints import open_checkpoint, save_checkpoint
 from albert_tf.data import read_squad, read_tagged_texts
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
-from albert_tf.pretraining.corpus import Corpus
+from albert_tf.pretraining.records.corpus import Corpus
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite import LiteRTModel, OnnxModel
 from albert_tf_lite.errors import AlbertError

@@ -1,7 +1,5 @@
 """An order of batches that an interrupted training resumes."""
 
-from typing import Any
-
 import keras
 import numpy as np
 import tensorflow as tf
@@ -21,6 +19,6 @@ class BatchOrder(keras.callbacks.Callback):
         with tf.device("cpu"):
             self.epoch_seed = tf.Variable(0, dtype=tf.int64)
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         random = np.random.default_rng([self.seed, epoch])
         self.epoch_seed.assign(random.integers(2**62))

@@ -14,8 +14,9 @@ from albert_tf.files import BACKUP, complete_directory
 from albert_tf.layers.private_keras import freeze as freeze_layer
 from albert_tf.layers.private_keras import inner_layers, set_swapped
 from albert_tf.training.batch_order import BatchOrder
+from albert_tf.training.digests import data_digest
 from albert_tf.training.optimizers import unscaled_optimizer
-from albert_tf.training.run_state import TrainingState, data_digest, hold_state
+from albert_tf.training.run_state import BestEpochState, hold_state
 from albert_tf_lite.errors import AlbertError
 
 # A task of `albert_tf.models`, which stands above this room.
@@ -109,7 +110,7 @@ def fine_tune(
     backup = output / BACKUP
     scoring = _Scoring(model, dev, options, verbose)
     with hold_state(backup, options.identity(train, dev)):
-        state = TrainingState(
+        state = BestEpochState(
             backup,
             monitor=f"val_{options.maximise}",
             patience=options.patience,

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf.layers.common import Tensor
+
 # As a logit: its exponential is 0, and so is the gradient of that.
 EXCLUDED = -1e9
 
@@ -67,13 +69,13 @@ class PairLoss(keras.losses.Loss):
         return {**super().get_config(), "scale": self.scale}
 
 
-def first_equal_rows(rows: Any) -> Any:
+def first_equal_rows(rows: Tensor) -> Tensor:
     """Return the index of the first row that equals each of [rows, width], int32."""
     are_equal = ops.all(rows[:, None] == rows[None, :], axis=-1)
     return ops.cast(ops.argmax(are_equal, axis=1), "int32")
 
 
-def share_a_text(first: Any, second: Any) -> Any:
+def share_a_text(first: Tensor, second: Tensor) -> Tensor:
     """Return which pairs of texts have a text in common with which others.
 
     Args:

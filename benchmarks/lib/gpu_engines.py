@@ -154,7 +154,7 @@ def _classify(row, arguments):
 
 def _pretrain(row, arguments):
     from albert_tf.backbone import AlbertBackbone
-    from albert_tf.pretraining import PretrainingRecords, build_network, pretrain
+    from albert_tf.pretraining import PretrainingRecords, Run, build_network, pretrain
     from albert_tf.training import scheduled_optimizer
 
     length = full_length(arguments)
@@ -169,29 +169,27 @@ def _pretrain(row, arguments):
         optimizer = "lamb" if row[-1] == LAMB else "adamw"
         network.compile(scheduled_optimizer(optimizer, RATE))
         watch = Watch()
-        pretrain(
-            network,
-            records,
-            folder / "state",
+        run = Run(
             steps=(1 + arguments.rounds) * per_call,
             batch_tokens=tokens,
-            masks=records.masks(),
             interval=(1 + arguments.rounds) * per_call,
             learning_rate=RATE,
             steps_per_call=per_call,
-            # Called after the loss of each call was read.
-            progress=watch,
-            verbose=0,
         )
+        # `progress` is called after the loss of each call was read.
+        pretrain(network, records, folder / "state", run, progress=watch, verbose=0)
     # All sequences are full.
     return watch.seconds, per_call * tokens
 
 
 def write_records(folder, vocabulary_size, count, length):
     """Write records of random ids, in sequences of two segments."""
-    from albert_tf.pretraining.make_records import publish
-    from albert_tf.pretraining.records import token_dtype
-    from albert_tf.pretraining.shards import complete_shard
+    from albert_tf.pretraining.records.records_directory import (
+        Header,
+        complete_shard,
+        publish,
+    )
+    from albert_tf.pretraining.records.shard_files import token_dtype
 
     random, content = np.random.default_rng(1), length - SPECIAL
     ids = random.integers(5, vocabulary_size, count * content)
@@ -206,8 +204,7 @@ def write_records(folder, vocabulary_size, count, length):
     shards = complete_shard(folder / f"pretrain-00000-00-{0:016x}", lambda: arrays)
     tokens = {"size": vocabulary_size, "pad": 0, "cls": 2, "sep": 3, "mask": MASK}
     settings = {"order": "sop", "lowercase": True, "sequence_length": length}
-    header = {"files": [], "settings": settings, "tokens": tokens}
-    publish(folder, {**header, "vocabulary": "vocab.txt"}, shards, {})
+    publish(folder, Header(folder / "vocab.txt", tokens, settings), shards)
 
 
 # === PyTorch ===

@@ -139,6 +139,7 @@ def pretrain_run(name, arguments):
     """Pretrain a run and write its weights and its results."""
     from albert_tf.pretraining import (
         PretrainingRecords,
+        Run,
         build_network,
         pretrain,
         write_weights,
@@ -162,19 +163,15 @@ def pretrain_run(name, arguments):
         "seed": arguments.seed,
         "steps_per_call": arguments.steps_per_call,
     }
+    training = Run(
+        masks=records.masks(**MASKS[run.masks]),
+        interval=arguments.steps // arguments.intervals,
+        padded_lengths=(),
+        warmup_share=0.05,
+        **settings,
+    )
     try:
-        done = pretrain(
-            network,
-            records,
-            state,
-            masks=records.masks(**MASKS[run.masks]),
-            interval=arguments.steps // arguments.intervals,
-            padded_lengths=(),
-            warmup_share=0.05,
-            progress=watch,
-            verbose=0,
-            **settings,
-        )
+        done = pretrain(network, records, state, training, progress=watch, verbose=0)
     except KeyboardInterrupt as error:
         if not watch.is_over:
             raise
@@ -189,7 +186,7 @@ def pretrain_run(name, arguments):
             "settings": {**settings, "dtype": arguments.dtype},
             "device": device(),
             "parameters": backbone.count_params(),
-            "tokens": tokens_read(records, settings),
+            "tokens": tokens_read(records, training),
             "padded_tokens": arguments.batch_tokens * arguments.steps,
             "padded_tokens_per_second": tokens / watch.seconds_per_call,
             "seconds": done["seconds"],
@@ -199,21 +196,15 @@ def pretrain_run(name, arguments):
     shutil.rmtree(state)
 
 
-def tokens_read(records, settings):
+def tokens_read(records, run):
     """Return the number of tokens of the sequences of a training."""
-    from albert_tf.pretraining.batches import Plan, packed_lengths
+    from albert_tf.pretraining.training.batch_plan import BatchPlan
+    from albert_tf.pretraining.training.sequences import packed_lengths
 
     lengths = packed_lengths(records)
-    plan = Plan(
-        lengths,
-        records.sequence_length,
-        settings["batch_tokens"],
-        settings["steps_per_call"],
-        settings["seed"],
-        widths=(),
-    )
-    calls = settings["steps"] // settings["steps_per_call"]
-    return int(sum(lengths[plan[call][1]].sum() for call in range(calls)))
+    plan = BatchPlan(lengths, records.sequence_length, run)
+    calls = range(run.steps // run.steps_per_call)
+    return int(sum(lengths[plan[call].rows].sum() for call in calls))
 
 
 def device():
@@ -252,7 +243,7 @@ def network_of(name, folder, seed):
     """Return the network of a run in float32; a head that it lacks is random."""
     from albert_tf.backbone import AlbertBackbone
     from albert_tf.pretraining import build_network, read_weights
-    from albert_tf.pretraining.network import backbone_of
+    from albert_tf.pretraining.training.network import backbone_of
     import keras
 
     keras.utils.set_random_seed(seed)
@@ -291,7 +282,7 @@ def fine_tune_run(name, arguments):
 def classifier(name, arguments, classes, seed):
     """Return a classifier that starts from the weights of a run."""
     from albert_tf.models import AlbertTextClassifier
-    from albert_tf.pretraining.network import backbone_of
+    from albert_tf.pretraining.training.network import backbone_of
     import keras
 
     backbone = backbone_of(network_of(name, arguments.output, arguments.seed))

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 from made_records import word_starts
 
-from albert_tf.pretraining.records import read_manifest, read_shard
+from albert_tf.pretraining.records.records_directory import read_manifest
+from albert_tf.pretraining.records.shard_files import read_shard
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "examples" / "convert_tfrecords.py"
 CLS, SEP, MASK, SIZE = 2, 3, 4, 90

@@ -3,9 +3,12 @@
 import keras
 import numpy as np
 
-from albert_tf.pretraining.make_records import publish
-from albert_tf.pretraining.segment_pairs import Sentences, cut_sequences
-from albert_tf.pretraining.shards import complete_shard
+from albert_tf.pretraining.records.records_directory import (
+    Header,
+    complete_shard,
+    publish,
+)
+from albert_tf.pretraining.records.segment_pairs import Sentences, cut_sequences
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 STEMS, ENDINGS, PHASES = 20, 20, 6
@@ -44,17 +47,13 @@ def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
         arrays |= mask(arrays, random) if masked else {}
         name = f"pretrain-{file:05d}-00-{seed:016x}"
         shards += complete_shard(folder / name, lambda arrays=arrays: arrays)
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokens += [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
-    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    rows = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    rows += [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
+    (folder / "vocab.txt").write_text("\n".join(rows) + "\n")
     ids = {"cls": CLS, "sep": SEP, "pad": PAD, "mask": MASK}
-    header = {
-        "files": [],
-        "settings": {"order": order, "lowercase": True, "sequence_length": LENGTH},
-        "vocabulary": "vocab.txt",
-        "tokens": {"size": VOCABULARY, **ids},
-    }
-    publish(folder, header, shards, {})
+    settings = {"order": order, "lowercase": True, "sequence_length": LENGTH}
+    tokens = {"size": VOCABULARY, **ids}
+    publish(folder, Header(folder / "vocab.txt", tokens, settings), shards)
     return folder
 
 

@@ -13,8 +13,8 @@ from small_classifier import VOCABULARY, small_classifier
 import albert_tf
 from albert_tf.checkpoints import open_checkpoint, save_checkpoint
 from albert_tf.pretraining import PretrainingData
-from albert_tf.pretraining.corpus import Corpus
-from albert_tf.pretraining.shards import ShardMaker
+from albert_tf.pretraining.records.corpus import Corpus
+from albert_tf.pretraining.records.shard_maker import ShardMaker
 from albert_tf_cli.evaluation import checked_reader
 from albert_tf_cli.tasks import Columns, Task
 from albert_tf_lite.changes import unchanged

@@ -7,9 +7,12 @@ from made_records import CLS, LENGTH, PAD, SEP, model, write
 from scipy.special import log_softmax
 
 from albert_tf.pretraining import PretrainingRecords
-from albert_tf.pretraining.batches import WIDTHS, Plan, PretrainingBatches, draw
-from albert_tf.pretraining.model import PretrainingModel
-from albert_tf.pretraining.records import ORDERS
+from albert_tf.pretraining.records.segment_pairs import ORDERS
+from albert_tf.pretraining.training.batch_plan import Plan
+from albert_tf.pretraining.training.pretraining_batches import PretrainingBatches
+from albert_tf.pretraining.training.pretraining_model import PretrainingModel
+from albert_tf.pretraining.training.run import WIDTHS
+from albert_tf.pretraining.training.sequences import draw
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,7 @@ from processes import run_python
 from small_corpus import write_corpus, write_vocabulary
 
 import zh
-from albert_tf.pretraining.make_records import make_pretraining_data
-from albert_tf.pretraining.shards import PretrainingData
+from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
 # In a separate process, since devices are chosen at the start.
 MIRRORED = """
@@ -47,7 +46,7 @@ import sys
 import keras
 import numpy as np
 from made_records import LENGTH, model
-from albert_tf.pretraining import PretrainingRecords, pretrain
+from albert_tf.pretraining import PretrainingRecords, Run, pretrain
 from albert_tf.training import scheduled_optimizer
 
 records = PretrainingRecords(sys.argv[1])
@@ -55,8 +54,11 @@ records = PretrainingRecords(sys.argv[1])
 def train(output):
     network = model()
     network.compile(scheduled_optimizer("lamb", 1e-3))
-    options = {"interval": 20, "learning_rate": 1e-3, "verbose": 0, "steps_per_call": 2}
-    pretrain(network, records, output, 20, 16 * LENGTH, **options)
+    run = Run(
+        steps=20, batch_tokens=16 * LENGTH, interval=20, learning_rate=1e-3,
+        steps_per_call=2,
+    )
+    pretrain(network, records, output, run, verbose=0)
     return network.get_weights()
 
 one = train(sys.argv[2])
@@ -88,8 +90,7 @@ RAY = """
 import os, pathlib, signal, sys, threading, time
 from ray.cluster_utils import Cluster
 import zh
-from albert_tf.pretraining.make_records import make_pretraining_data
-from albert_tf.pretraining.shards import PretrainingData
+from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
 vocabulary, corpus, output = sys.argv[1:]
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from albert_tf.data.files import compression
 from albert_tf.pretraining import corpus as corpus_module
-from albert_tf.pretraining.corpus import Corpus
+from albert_tf.pretraining.records.corpus import Corpus
 
 COMPRESSIONS = ["", ".gz", ".zst"]
 DOCUMENTS = [["第一句。", "第二句。"], ["Another document."], ["甲", "乙", "丙"]]

@@ -7,6 +7,8 @@ import sys
 import keras
 import numpy as np
 import pytest
+from albert_tf.pretraining.labelled_records import LabelledBatches
+from albert_tf.pretraining.step import attraction
 from made_records import LENGTH, VOCABULARY, write
 from processes import run_python
 from scipy.special import log_softmax
@@ -19,14 +21,13 @@ from albert_tf.pretraining import (
     LabelledSet,
     PretrainingRecords,
     build_heads,
+    build_network,
     make_labelled_data,
     pretrain_labelled,
     read_heads,
 )
 from albert_tf.pretraining.labelled import LabelledModel, write_heads
-from albert_tf.pretraining.labelled_records import LabelledBatches
-from albert_tf.pretraining.network import backbone_of, build_network, features_of
-from albert_tf.pretraining.step import attraction
+from albert_tf.pretraining.training.network import backbone_of, features_of
 from albert_tf.training.optimizers import scheduled_optimizer
 
 CHARACTERS = [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]

@@ -18,11 +18,14 @@ from processes import PATH
 
 import zh
 from albert_tf.files import only_writer
-from albert_tf.pretraining import PretrainingRecords
-from albert_tf.pretraining.corpus import Corpus
-from albert_tf.pretraining.make_records import make_pretraining_data
-from albert_tf.pretraining.records import read_manifest, read_shard
-from albert_tf.pretraining.shards import PretrainingData
+from albert_tf.pretraining import (
+    PretrainingData,
+    PretrainingRecords,
+    make_pretraining_data,
+)
+from albert_tf.pretraining.records.corpus import Corpus
+from albert_tf.pretraining.records.records_directory import read_manifest
+from albert_tf.pretraining.records.shard_files import read_shard
 from albert_tf.tokenizers import WordPieceTokenizer
 
 TEXT = """\
@@ -163,8 +166,8 @@ def test_records_depend_on_seed_and_duplicate_only(make, tmp_path):
 
 COMMAND = """
 import sys, zh
-from albert_tf.pretraining.make_records import make_pretraining_data
-from albert_tf.pretraining.shards import PretrainingData
+from albert_tf.pretraining import make_pretraining_data
+from albert_tf.pretraining import PretrainingData
 made = PretrainingData(
     sys.argv[1], sequence_length=48, block_bytes=2000,
     segmenter=zh.Jieba(), split_sentences=zh.split_sentences,

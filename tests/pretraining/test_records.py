@@ -10,7 +10,7 @@ from albert_tf.pretraining import (
     read_weights,
     write_records,
 )
-from albert_tf.pretraining.records import (
+from albert_tf.pretraining.records.shard_files import (
     read_shard,
     token_dtype,
     write_shard,

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.pretraining.records import ORDERS
-from albert_tf.pretraining.segment_pairs import Sentences, cut_sequences
+from albert_tf.pretraining.records.segment_pairs import ORDERS, Sentences, cut_sequences
 
 
 def test_labels_of_the_orders_are_those_of_the_papers():

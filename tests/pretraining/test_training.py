@@ -14,10 +14,15 @@ import pytest
 from made_records import LENGTH, model, write
 from scipy.special import log_softmax
 
-from albert_tf.pretraining import PretrainingRecords, evaluate_pretraining, pretrain
-from albert_tf.pretraining.batches import PretrainingBatches
-from albert_tf.pretraining.model import PretrainingModel
-from albert_tf.pretraining.network import build_network, write_weights
+from albert_tf.pretraining import (
+    PretrainingRecords,
+    build_network,
+    evaluate_pretraining,
+    pretrain,
+    write_weights,
+)
+from albert_tf.pretraining.training.pretraining_batches import PretrainingBatches
+from albert_tf.pretraining.training.pretraining_model import PretrainingModel
 from albert_tf.step_counts import interval_of
 from albert_tf.training import scheduled_optimizer
 from albert_tf_lite.errors import AlbertError
@@ -107,7 +112,7 @@ SAME = """
 import json, sys
 from made_records import LENGTH
 from albert_tf.pretraining import PretrainingRecords, pretrain
-from albert_tf.pretraining.network import read_weights
+from albert_tf.pretraining import read_weights
 from albert_tf.training import scheduled_optimizer
 
 network = read_weights(sys.argv[2])

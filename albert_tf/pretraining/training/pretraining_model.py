@@ -9,13 +9,16 @@ from keras import ops
 
 from albert_tf.layers import WholeWordMaskGenerator
 from albert_tf.layers.common import Tensor
-from albert_tf.pretraining.network import features_of
-from albert_tf.pretraining.step import StepModel, weighted_losses
+from albert_tf.pretraining.training.head_losses import weighted_losses
+from albert_tf.pretraining.training.network import features_of
+from albert_tf.pretraining.training.step_model import StepModel
 
 MASKS = ("mask_positions", "mask_ids", "mask_weights")
 # Predictions per sequence beyond a quarter more than the rate: short sequences would
 # else never mask a long word.
 MORE_MASKS = 8
+
+Batch = dict[str, Any]
 
 
 class PretrainingModel(StepModel):
@@ -24,6 +27,7 @@ class PretrainingModel(StepModel):
     Args:
         network: an `AlbertPretrainer`, or the result of `build_network`.
         masks: a `WholeWordMaskGenerator`, or `None` for records that hold masks.
+        heads: optional dict of the weight of the loss of each head, by default 1.
 
     Call arguments:
         batch: a dict of `PretrainingBatches`, without the axis of steps.
@@ -44,11 +48,11 @@ class PretrainingModel(StepModel):
         super().__init__(heads or dict.fromkeys(network.output, 1.0))
         self.network, self.masks = network, masks
         # Keras would build them by calling the model with a whole item.
-        for layer in (self, masks):
-            if layer is not None:
-                layer.built = True
+        self.built = True
+        if masks is not None:
+            masks.built = True
 
-    def call(self, batch: dict[str, Tensor], training: bool = False) -> Any:
+    def call(self, batch: Batch, training: bool = False) -> dict[str, Tensor]:
         features, labels = self.masked(batch)
         outputs = self.network(features, training=training)
         return self.text_losses(outputs, labels, batch)
@@ -57,52 +61,63 @@ class PretrainingModel(StepModel):
         self,
         outputs: dict[str, Tensor],
         labels: dict[str, Tensor],
-        batch: dict[str, Tensor],
+        batch: Batch,
         guesses: dict[str, int] | None = None,
     ) -> dict[str, Tensor]:
         """Return the losses of masked words and sentence order; see `weighted_losses`.
 
         `guesses` are numbers by head.
         """
-        truth = {
-            "mlm_logits": (labels["mask_ids"], labels["mask_weights"]),
-            "sop_logits": (batch["labels"], batch["has_order"]),
-        }
-        found: dict[str, Tensor] = {}
-        for head, logits in outputs.items():
-            y, weights = truth[head]
-            rows = ops.reshape(batch["weights"], (-1, *[1] * (len(y.shape) - 1)))
-            found |= weighted_losses(
-                logits, y, weights * rows, head, (guesses or {}).get(head)
+        guesses = guesses or {}
+        sequence_weights = batch["weights"]
+        losses = weighted_losses(
+            outputs["mlm_logits"],
+            labels["mask_ids"],
+            labels["mask_weights"] * sequence_weights[:, None],
+            "mlm_logits",
+            guesses.get("mlm_logits"),
+        )
+        if "sop_logits" in outputs:
+            losses |= weighted_losses(
+                outputs["sop_logits"],
+                batch["labels"],
+                batch["has_order"] * sequence_weights,
+                "sop_logits",
+                guesses.get("sop_logits"),
             )
-        return found
+        return losses
 
-    def masked(self, batch: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict]:
+    def masked(self, batch: Batch) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Return the inputs of the network, and `mask_ids` and `mask_weights`."""
         features = features_of(batch)
-        found = {x: batch[x] for x in MASKS} if self.masks is None else self.draw(batch)
-        features["token_ids"] = found.pop("token_ids", features["token_ids"])
-        features["mask_positions"] = found.pop("mask_positions")
-        return features, found
+        if self.masks is None:
+            masks = {name: batch[name] for name in MASKS}
+        else:
+            masks = self.draw(batch)
+            features["token_ids"] = masks["token_ids"]
+        features["mask_positions"] = masks["mask_positions"]
+        labels = {name: masks[name] for name in ("mask_ids", "mask_weights")}
+        return features, labels
 
-    def draw(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    def draw(self, batch: Batch) -> dict[str, Tensor]:
         """Draw masks, with few columns for short sequences."""
-        masks: Any = self.masks
-        width, most = batch["token_ids"].shape[1], None
+        generator: Any = self.masks
+        width = batch["token_ids"].shape[1]
+        columns = None
         if width is not None:
-            rate = np.max(masks.mask_selection_rate)
-            most = math.ceil(min(1.25 * rate, 1.0) * width) + MORE_MASKS
-        found = masks(
+            rate = np.max(generator.mask_selection_rate)
+            columns = math.ceil(min(1.25 * rate, 1.0) * width) + MORE_MASKS
+        masks = generator(
             batch["token_ids"],
             batch["word_starts"],
             # Repeated for each sequence of the step.
             seed=batch["seed"][0],
             progress=batch["progress"][0],
-            most=most,
+            most=columns,
         )
         if width is None:
             # TensorFlow takes tensors of any width.
-            used = ops.sum(ops.cast(found["mask_weights"], "int32"), axis=1)
-            used = ops.maximum(ops.max(used), 1)
-            found |= {name: found[name][:, :used] for name in MASKS}
-        return found
+            counts = ops.sum(ops.cast(masks["mask_weights"], "int32"), axis=1)
+            used = ops.maximum(ops.max(counts), 1)
+            masks |= {name: masks[name][:, :used] for name in MASKS}
+        return masks

@@ -9,11 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.files import file_digest, only_writer
-from albert_tf.pretraining.corpus import printable
-from albert_tf.pretraining.make_records import claim, publish
-from albert_tf.pretraining.records import LABELS, MASKS, ORDERS, token_dtype
-from albert_tf.pretraining.shards import FORMAT, complete_shard, load_tokens
+from albert_tf.files import file_digest
+from albert_tf.pretraining.records.corpus_files import printable
+from albert_tf.pretraining.records.records_directory import (
+    Header,
+    Manifest,
+    Shard,
+    claim,
+    complete_shard,
+    publish,
+    shard_name,
+)
+from albert_tf.pretraining.records.segment_pairs import ORDERS
+from albert_tf.pretraining.records.shard_files import (
+    LABELS,
+    MASKS,
+    Arrays,
+    token_dtype,
+)
+from albert_tf.pretraining.records.shard_maker import FORMAT, load_tokens
 from albert_tf_lite.errors import AlbertError
 
 _NEEDED = ("token_ids", "word_starts", "lengths", "second_starts")
@@ -30,14 +44,14 @@ _TYPES = {
 
 
 def write_records(
-    parts: Iterable[dict[str, np.ndarray]],
+    parts: Iterable[Arrays],
     output: str | os.PathLike,
     vocabulary: str | os.PathLike,
     sequence_length: int,
     order: str = "sop",
     lowercase: bool = True,
     sources: Iterable[str | os.PathLike] = (),
-) -> dict[str, Any]:
+) -> Manifest:
     """Write sequences of token ids as records, for example those of another format.
 
     Each part becomes a shard. To resume an interrupted run, start it again with the
@@ -100,27 +114,29 @@ def write_records(
         "sequence_length": sequence_length,
         "vocabulary_sha256": file_digest(vocabulary),
     }
-    header = {
-        "files": [printable(pathlib.Path(x).resolve()) for x in sources],
-        "settings": config,
-        "vocabulary": vocabulary.name,
-        "tokens": tokens,
-    }
-    output.mkdir(parents=True, exist_ok=True)
-    with only_writer(output):
-        claim(output, header, vocabulary)
-        shards: list[dict[str, Any]] = []
+    files = [printable(pathlib.Path(source).resolve()) for source in sources]
+    header = Header(vocabulary, tokens, config, files)
+    with claim(output, header):
+        shards: list[Shard] = []
         for number, part in enumerate(parts):
-            _check_part(part, f"Part {number}", config, tokens["size"])
-            shards += _shard(output, number, config, _stored(part, tokens["size"]))
+            shards += _write_part(part, number, output, header)
         if not shards:
             raise AlbertError("There are no sequences to write.")
-        return publish(output, header, shards, {})
+        return publish(output, header, shards)
 
 
-def _check_part(
-    part: dict[str, np.ndarray], name: str, config: dict[str, Any], size: int
-) -> None:
+def _write_part(
+    part: Arrays, number: int, output: pathlib.Path, header: Header
+) -> list[Shard]:
+    """Write a part as a shard, which is named by its content."""
+    size = header.tokens["size"]
+    _check_part(part, f"Part {number}", header.settings, size)
+    arrays = _as_stored(part, size)
+    digest = _digest(header.settings, arrays)
+    return complete_shard(output / shard_name(number, 0, digest), lambda: arrays)
+
+
+def _check_part(part: Arrays, name: str, config: dict[str, Any], size: int) -> None:
     """Raise if arrays do not fit each other, the vocabulary or the settings."""
     known = {*_NEEDED, "documents", *LABELS, *MASKS}
     if missing := {*_NEEDED} - {*part}:
@@ -135,15 +151,20 @@ def _check_part(
     _check_values(part, name, config, size)
 
 
-def _check_counts(part: dict[str, np.ndarray], name: str) -> None:
+def _check_counts(part: Arrays, name: str) -> None:
     """Raise if an array has another length than the sequences, tokens or masks."""
     sequences, tokens = len(part["lengths"]), int(np.sum(part["lengths"]))
-    expected = {"token_ids": tokens, "word_starts": tokens}
-    expected |= dict.fromkeys(("second_starts", "documents", "labels"), sequences)
-    if "mask_counts" in part:
-        masks = int(np.sum(part["mask_counts"]))
-        expected |= {"mask_counts": sequences, "mask_positions": masks}
-        expected |= {"mask_ids": masks}
+    masks = int(np.sum(part.get("mask_counts", 0)))
+    expected = {
+        "token_ids": tokens,
+        "word_starts": tokens,
+        "second_starts": sequences,
+        "documents": sequences,
+        "labels": sequences,
+        "mask_counts": sequences,
+        "mask_positions": masks,
+        "mask_ids": masks,
+    }
     for array, count in expected.items():
         if array in part and len(part[array]) != count:
             raise AlbertError(
@@ -152,11 +173,9 @@ def _check_counts(part: dict[str, np.ndarray], name: str) -> None:
             )
 
 
-def _check_values(
-    part: dict[str, np.ndarray], name: str, config: dict[str, Any], size: int
-) -> None:
+def _check_values(part: Arrays, name: str, config: dict[str, Any], size: int) -> None:
     """Raise if a value is outside the vocabulary, the sequence or the classes."""
-    lengths, starts = (np.asarray(part[x]) for x in ("lengths", "second_starts"))
+    lengths, starts = np.asarray(part["lengths"]), np.asarray(part["second_starts"])
     # [CLS] and [SEP], and a second [SEP] after a second segment.
     longest = np.max(lengths + 2 + (starts < lengths), initial=0)
     sequence_length = config["sequence_length"]
@@ -186,27 +205,19 @@ def _check_values(
         raise AlbertError(f"{name}: `second_starts` is larger than `lengths`.")
 
 
-def _stored(part: dict[str, np.ndarray], size: int) -> dict[str, np.ndarray]:
+def _as_stored(part: Arrays, size: int) -> Arrays:
     """Return arrays with their types on disk, and the numbers of documents."""
-    types = {**_TYPES, **dict.fromkeys(("token_ids", "mask_ids"), token_dtype(size))}
-    arrays = {name: np.asarray(x).astype(types[name]) for name, x in part.items()}
+    id_type = token_dtype(size)
+    types = {**_TYPES, "token_ids": id_type, "mask_ids": id_type}
+    arrays = {
+        name: np.asarray(values).astype(types[name]) for name, values in part.items()
+    }
     if "documents" not in arrays:
         arrays["documents"] = np.arange(len(arrays["lengths"]), dtype="uint32")
     return arrays
 
 
-def _shard(
-    output: pathlib.Path,
-    number: int,
-    config: dict[str, Any],
-    arrays: dict[str, np.ndarray],
-) -> list[dict[str, Any]]:
-    """Write a shard, which is named by its content."""
-    folder = output / f"pretrain-{number:05d}-00-{_digest(config, arrays)}"
-    return complete_shard(folder, lambda: arrays)
-
-
-def _digest(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
+def _digest(config: dict[str, Any], arrays: Arrays) -> str:
     """Return the part of a shard's name that depends on its content."""
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for name in sorted(arrays):

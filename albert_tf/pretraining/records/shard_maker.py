@@ -1,6 +1,5 @@
 """Turn blocks of text into shards of records."""
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -8,25 +7,26 @@ import json
 import os
 import pathlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from albert_tf.files import file_digest
 from albert_tf.layers.whole_word_mask_generator import check_has_mask
-from albert_tf.pretraining.records import (
-    ARRAYS,
-    ORDERS,
-    read_shard,
-    token_dtype,
-    write_shard,
+from albert_tf.pretraining.records.records_directory import (
+    Shard,
+    complete_shard,
+    shard_name,
 )
-from albert_tf.pretraining.segment_pairs import (
+from albert_tf.pretraining.records.segment_pairs import (
+    ORDERS,
     Sentences,
+    TokenizedTexts,
     cut_sequences,
     tokenize_documents,
 )
+from albert_tf.pretraining.records.shard_files import Arrays, token_dtype
 from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
 
@@ -111,8 +111,13 @@ class PretrainingData:
 class ShardMaker:
     """Write the shards of a block of text, unless they are complete.
 
-    `config` is that of the settings; the name of a segmenter may differ between
-    processes. Pickling leaves out the vocabulary, which is then loaded again.
+    Pickling leaves out the vocabulary, which is then loaded again.
+
+    Args:
+        settings: a `PretrainingData`.
+        directory: string, that of the records.
+        config: dict, that of the settings; the name of a segmenter may differ between
+            processes.
     """
 
     def __init__(
@@ -140,21 +145,26 @@ class ShardMaker:
     def __reduce__(self) -> tuple:
         return ShardMaker, (self._settings, self._directory, self._config)
 
-    def __call__(self, index: int, documents: list[list[str]]) -> list[dict[str, Any]]:
-        """Return name and size of each shard."""
-        text = "\n\n".join("\n".join(document) for document in documents)
-        content = json.dumps(self._config, sort_keys=True) + "\n" + text
-        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-        settings = self._settings
+    def __call__(self, index: int, documents: list[list[str]]) -> list[Shard]:
+        """Return the entries of the shards of a block in the manifest.
+
+        Each shard is written before the next is cut, which bounds the memory.
+        """
+        settings, digest = self._settings, self._digest(documents)
         sentences = functools.cache(lambda: self._sentences(documents))
-        shards: list[dict[str, Any]] = []
-        # Each shard is written before the next is cut, which bounds the memory.
+        shards: list[Shard] = []
         for duplicate in range(settings.duplicates):
-            path = self._directory / f"pretrain-{index:05d}-{duplicate:02d}-{digest}"
+            folder = self._directory / shard_name(index, duplicate, digest)
             random = np.random.default_rng([settings.seed, index, duplicate])
             make = functools.partial(self._sequences, sentences, random)
-            shards += complete_shard(path, make)
+            shards += complete_shard(folder, make)
         return shards
+
+    def _digest(self, documents: list[list[str]]) -> str:
+        """Return what the settings and a text add to the names of their shards."""
+        text = "\n\n".join("\n".join(document) for document in documents)
+        content = json.dumps(self._config, sort_keys=True) + "\n" + text
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def _sentences(self, documents: list[list[str]]) -> Sentences:
         """Return tokenized sentences; warn if many tokens are unknown."""
@@ -174,7 +184,7 @@ class ShardMaker:
 
     def _sequences(
         self, sentences: Callable[[], Sentences], random: np.random.Generator
-    ) -> dict[str, np.ndarray]:
+    ) -> Arrays:
         return cut_sequences(
             sentences(),
             self._settings.sequence_length,
@@ -183,17 +193,16 @@ class ShardMaker:
             keep_unpaired=self._settings.keep_unpaired,
         )
 
-    def _tokenize(self, texts: list[str]) -> tuple[np.ndarray, ...]:
-        """Return ids, starts and ends of all tokens, and the tokens per text."""
+    def _tokenize(self, texts: list[str]) -> TokenizedTexts:
         import tensorflow as tf
 
         ids, starts, ends = self._offsets(tf.constant(texts, tf.string))
         dtype = token_dtype(self.tokens["size"])
-        return (
-            ids.flat_values.numpy().astype(dtype),
-            starts.flat_values.numpy(),
-            ends.flat_values.numpy(),
-            ids.row_lengths().numpy(),
+        return TokenizedTexts(
+            ids=ids.flat_values.numpy().astype(dtype),
+            starts=starts.flat_values.numpy(),
+            ends=ends.flat_values.numpy(),
+            counts=ids.row_lengths().numpy(),
         )
 
 
@@ -206,36 +215,3 @@ def load_tokens(vocabulary: str, lowercase: bool) -> tuple[Any, dict[str, int]]:
     names = ("cls", "sep", "pad", "mask")
     ids = {name: int(getattr(tokenizer, f"{name}_token_id")) for name in names}
     return tokenizer, {"size": int(tokenizer.vocabulary_size()), **ids}
-
-
-def complete_shard(
-    folder: pathlib.Path,
-    make: Callable[[], dict[str, np.ndarray]],
-    needed: Iterable[str] = ARRAYS,
-) -> list[dict[str, Any]]:
-    """Write the arrays that `make` returns, unless the shard is complete.
-
-    Returns its entry in the manifest, none for a shard without sequences. `needed` are
-    the names of its arrays.
-    """
-    arrays = None
-    with contextlib.suppress(AlbertError):
-        arrays = read_shard(folder, needed)
-    # Not where the error is handled: its frames hold files of a damaged shard open, and
-    # Windows replaces no open files.
-    if arrays is None:
-        arrays = make()
-        if not len(arrays["lengths"]):
-            return []
-        try:
-            write_shard(folder, arrays)
-        except OSError as error:
-            raise OSError(
-                f"{folder} cannot be written: {error}. Complete shards are kept; run "
-                "the same command to resume."
-            ) from error
-    counts = {"sequences": len(arrays["lengths"]), "tokens": len(arrays["token_ids"])}
-    if "documents" in arrays:
-        # Documents that make a sequence.
-        counts["documents"] = len(np.unique(arrays["documents"]))
-    return [{"name": folder.name, **counts}]

@@ -11,7 +11,9 @@ from albert_tf.layers.whole_word_mask_generator import (
     WholeWordMaskGenerator,
     mask_settings,
 )
-from albert_tf.pretraining.records import MANIFEST, ORDERS, Records
+from albert_tf.pretraining.records.ranges import joined_ranges
+from albert_tf.pretraining.records.records_directory import MANIFEST, Records
+from albert_tf.pretraining.records.segment_pairs import ORDERS
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.lines import vocabulary_tokens
 from albert_tf_lite.words import marked_label_ids
@@ -32,7 +34,8 @@ class PretrainingRecords(Records):
     Attributes:
         manifest: dict, the manifest.
         order: string, the order of the segments.
-        shards: list of dicts of memory-mapped arrays, see `pretraining.records`.
+        shards: list of dicts of memory-mapped arrays, see
+            `shard_files.ARRAYS`.
         lengths, second_starts, documents: int arrays [sequences], those of all shards.
         shard: int array [sequences], the index of the shard of each sequence.
         starts: int64 array [sequences], the index of its first token in the shard.
@@ -62,7 +65,7 @@ class PretrainingRecords(Records):
                 "--labelled, and no text without labels."
             )
         self.shards = self.read_shards()
-        counts = [len(x["lengths"]) for x in self.shards]
+        counts = [len(arrays["lengths"]) for arrays in self.shards]
         self.shard = np.repeat(np.arange(len(counts), dtype="int32"), counts)
         self.lengths = self._joined("lengths")
         self.second_starts = self._joined("second_starts")
@@ -75,28 +78,34 @@ class PretrainingRecords(Records):
         return len(self.lengths)
 
     def _joined(self, name: str) -> np.ndarray:
-        return np.concatenate([x[name] for x in self.shards]).astype("int32")
+        return np.concatenate([arrays[name] for arrays in self.shards]).astype("int32")
 
     def _starts(self, name: str) -> np.ndarray:
-        """Return the index in its shard at which each sequence begins."""
-        counts = [x[name].astype("int64") for x in self.shards]
-        return np.concatenate([np.cumsum(x) - x for x in counts])
+        """Return the index of the first element of each sequence in its shard.
+
+        `name` is the array of the number of elements.
+        """
+        counts = [arrays[name].astype("int64") for arrays in self.shards]
+        return np.concatenate([np.cumsum(count) - count for count in counts])
 
     def _checked(self, order: str | None) -> str:
         """Return the name of the order in `ORDERS`; raise if it cannot be drawn."""
-        own = self.manifest["settings"]["order"]
-        if order is None or order == own:
-            return own
+        stored = self.manifest["settings"]["order"]
+        if order is None or order == stored:
+            return stored
         if order not in ORDERS:
             raise AlbertError(f"Unknown order {order!r}. Known: {list(ORDERS)}")
-        kind = "have one segment" if not ORDERS[own] else "hold labels"
-        if not ORDERS[own] or "labels" in self.shards[0]:
-            raise AlbertError(
-                f"The sequences of {self.folder} {kind} (order {own}) and cannot be "
-                f"read with order {order}. Make the records of the text with --order "
-                f"{order}."
-            )
-        return order
+        if not ORDERS[stored]:
+            reason = "have one segment"
+        elif "labels" in self.shards[0]:
+            reason = "hold labels"
+        else:
+            return order
+        raise AlbertError(
+            f"The sequences of {self.folder} {reason} (order {stored}) and cannot be "
+            f"read with order {order}. Make the records of the text with --order "
+            f"{order}."
+        )
 
     @property
     def order_classes(self) -> int:
@@ -131,18 +140,18 @@ class PretrainingRecords(Records):
             index: int array [rows, columns], in the array of the shard of the row.
             chosen: bool array [rows, columns].
         """
-        values = np.empty(np.count_nonzero(chosen), self.shards[0][name].dtype)
-        ends = np.cumsum(np.count_nonzero(chosen, axis=1))
+        counts = np.count_nonzero(chosen, axis=1)
+        ends = np.cumsum(counts)
+        flat = index[chosen]
+        values = np.empty(len(flat), self.shards[0][name].dtype)
+        # The rows of one shard after the other, so that each array is read once.
         order = np.argsort(shard, kind="stable")
-        bounds = np.flatnonzero(np.diff(shard[order], prepend=-1, append=-1))
-        flat, starts = index[chosen], np.concatenate([[0], ends])
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
-            rows = order[first:last]
-            # The places of the elements of these rows.
-            lengths = starts[rows + 1] - starts[rows]
-            shift = np.repeat(starts[rows] - np.cumsum(lengths) + lengths, lengths)
-            places = np.arange(len(shift)) + shift
-            values[places] = self.shards[shard[rows[0]]][name][flat[places]]
+        changes = np.flatnonzero(np.diff(shard[order])) + 1
+        for rows in np.split(order, changes):
+            # The places of the elements of these rows among all elements.
+            places = joined_ranges(ends[rows] - counts[rows], counts[rows])
+            array = self.shards[shard[rows[0]]][name]
+            values[places] = array[flat[places]]
         return values
 
     def masks(self, **settings: Any) -> WholeWordMaskGenerator:
@@ -163,7 +172,7 @@ class PretrainingRecords(Records):
             content = self.vocabulary.read_bytes()
             text = decode_utf8(content, self.vocabulary, hint)
             inner_label_ids = marked_label_ids(vocabulary_tokens(text))
-        special = [self.tokens[x] for x in ("cls", "sep", "pad", "mask")]
+        special = [self.tokens[name] for name in ("cls", "sep", "pad", "mask")]
         return WholeWordMaskGenerator(
             self.tokens["size"],
             mask_token_id=self.tokens["mask"],

@@ -64,7 +64,7 @@ def write_weights(
     ```
     """
     config = json.dumps(backbone_of(network).get_config())
-    arrays = {x.path: ops.convert_to_numpy(x) for x in network.weights}
+    arrays = {weight.path: ops.convert_to_numpy(weight) for weight in network.weights}
     if dtype is not None:
         arrays = {name: array.astype(dtype) for name, array in arrays.items()}
     with complete_file(path) as temporary, open(temporary, "wb") as file:
@@ -76,7 +76,7 @@ def read_weights(path: str | os.PathLike, num_sop_classes: int = 2) -> keras.Mod
 
     Args:
         path: string, the file.
-        num_sop_classes: as for `build_network`.
+        num_sop_classes: int. Classes of sentence order; 0 for no such head.
 
     Raises:
         AlbertError: if a weight is missing or has another shape.
@@ -92,7 +92,11 @@ def read_weights(path: str | os.PathLike, num_sop_classes: int = 2) -> keras.Mod
         ) from error
     network = build_network(backbone, num_sop_classes)
     shapes = {name: array.shape for name, array in arrays.items()}
-    wrong = [x.path for x in network.weights if shapes.get(x.path) != x.shape]
+    wrong = [
+        weight.path
+        for weight in network.weights
+        if shapes.get(weight.path) != weight.shape
+    ]
     if wrong:
         raise AlbertError(
             f"{path} does not have the weights of the network: {wrong[:3]}. Copy it "
@@ -137,4 +141,5 @@ def features_of(batch: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def backbone_of(network: keras.Model) -> AlbertBackbone:
     """Return the encoder of a network."""
-    return next(x for x in network.layers if isinstance(x, AlbertBackbone))
+    layers = network.layers
+    return next(layer for layer in layers if isinstance(layer, AlbertBackbone))
