@@ -8,7 +8,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jieba
 
@@ -16,6 +16,9 @@ from albert_tf.data.files.text_lines import stream_lines
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
 from albert_tf_lite.words import checked_words
+
+if TYPE_CHECKING:
+    import rjieba
 
 
 class Jieba:
@@ -74,7 +77,7 @@ class Jieba:
 
 # The dictionaries are outside the instances, which can be pickled and share them.
 @functools.cache
-def _rjieba() -> Any:
+def _rjieba() -> "rjieba.Jieba":
     import rjieba
 
     return rjieba.Jieba()
@@ -116,11 +119,11 @@ def _read_dictionary(
     # Excel saves a byte order mark, which the reader of files removes.
     lines = [line.strip().removeprefix("\ufeff") for line in dictionary]
     for number, line in enumerate(lines, start=1):
-        found = _LINE.fullmatch(line)
-        if found and _NO_WORD.search(found["word"]):
+        match = _LINE.fullmatch(line)
+        if match and _NO_WORD.search(match["word"]):
             raise AlbertError(
                 f"{name} has the line {number} {line!r}, which is not in jieba's "
-                f"format: its word would be {found['word']!r}, which no text contains "
+                f"format: its word would be {match['word']!r}, which no text contains "
                 "as one word. Expected 'word [frequency] [tag]', separated by one "
                 f"space each, such as {_in_format(line)!r}. Delete a header."
             )
@@ -148,10 +151,12 @@ def _warn_of_unused_words(user_words: str) -> None:
 
     Raise if it finds none.
     """
-    found = (_LINE.fullmatch(line) for line in user_words.split("\n"))
+    matches = filter(None, map(_LINE.fullmatch, user_words.split("\n")))
     # The frequency 0 removes a word.
-    words = [x["word"] for x in found if x and int(x["frequency"] or 1)]
-    words = words[:: -(-len(words) // _CHECKED) or 1]
+    words = [x["word"] for x in matches if int(x["frequency"] or 1) > 0]
+    # At most `_CHECKED` of them, evenly.
+    every = max(-(-len(words) // _CHECKED), 1)
+    words = words[::every]
     tokenizer = _jieba(user_words)
     unused = [word for word in words if tokenizer.lcut(word) != [word]]
     if not unused:

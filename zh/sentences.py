@@ -29,13 +29,13 @@ _PAIRED_QUOTES = re.compile(r'"([^"\n]*)"')
 
 # Followed by a dot that ends no sentence. `No.` and `etc.` may well end one.
 _ABBREVIATIONS = (
-    *("Mr", "Mrs", "Ms", "Mme", "Messrs", "Dr", "Prof", "Sr", "Jr", "St", "Mt"),
-    *("Gen", "Col", "Maj", "Capt", "Lt", "Sgt", "Adm", "Rev", "Hon", "Gov", "Sen"),
-    *("Rep", "Pres", "Ph.D", "vs", "cf", "al", "viz", "Fig", "Vol", "Op"),
+    "Mr|Mrs|Ms|Mme|Messrs|Dr|Prof|Sr|Jr|St|Mt"
+    "|Gen|Col|Maj|Capt|Lt|Sgt|Adm|Rev|Hon|Gov|Sen"
+    r"|Rep|Pres|Ph\.D|vs|cf|al|viz|Fig|Vol|Op"
 )
 # Before the dot: one of these, initials (J., U.S., e.g.), or the number of an item.
 _NO_END = re.compile(
-    rf"(?<![A-Za-z'’])(?:{'|'.join(map(re.escape, _ABBREVIATIONS))}"
+    rf"(?<![A-Za-z'’])(?:{_ABBREVIATIONS}"
     r"|(?:[A-Za-z]\.)*[A-Za-z])$"
 )
 _ITEM_NUMBER = re.compile(r"[\s(（]{0,4}[0-9]{1,4}$")

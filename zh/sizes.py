@@ -5,8 +5,12 @@ from albert_tf.files import read_releases
 _TABLE = read_releases()
 
 _RELEASED = (
-    *("albert_tiny_zh", "albert_base_zh", "albert_large_zh"),
-    *("albert_tiny_zh_google", "albert_small_zh_google", "albert_base_zh_google"),
+    "albert_tiny_zh",
+    "albert_base_zh",
+    "albert_large_zh",
+    "albert_tiny_zh_google",
+    "albert_small_zh_google",
+    "albert_base_zh_google",
 )
 
 SIZES = {

@@ -92,17 +92,16 @@ class LabelledBatches(StackedBatches):
         self._text = Companions(self._text_lengths, plan.widths)
         self._pairs = None
         if labelled.pairs is not None:
-            # Both texts of a pair stand one after the other.
+            # The rows of pairs alternate: first text, second text.
             lengths = labelled.pairs["lengths"].reshape(-1, 2).max(axis=1)
             self._pairs = Companions(lengths, plan.widths)
         # TensorFlow takes batches of any length.
         self._trims = keras.backend.backend() == "tensorflow"
 
     def __getitem__(self, call: int) -> Item:
-        width, call_rows = self.plan[call]
-        # Sequences first.
-        rows = call_rows.T
-        size, steps = rows.shape
+        width, step_rows = self.plan[call]
+        labelled_rows = step_rows.T  # Sequences first.
+        size, steps = labelled_rows.shape
         random = np.random.default_rng((self.plan.seed, call))
         width = max(width, self._text.shortest)
         if self._pairs is not None:
@@ -110,7 +109,7 @@ class LabelledBatches(StackedBatches):
         text_count = max(int(size * self.text_share), 1)
         text_rows = self._text.draw(random, width, (text_count, steps))
         lengths = [
-            self.labelled.texts["lengths"][rows],
+            self.labelled.texts["lengths"][labelled_rows],
             self._text_lengths[text_rows],
         ]
         pair_rows = None
@@ -126,8 +125,8 @@ class LabelledBatches(StackedBatches):
         values = self.step_values(call, text_count)
         item: dict[str, Any] = {
             "labelled": {
-                **self._features(self.labelled.texts, rows, width),
-                **self._targets(rows, width),
+                **self._features(self.labelled.texts, labelled_rows, width),
+                **self._targets(labelled_rows, width),
             },
             "text": {
                 **unflattened(text, text_rows.shape),

@@ -58,7 +58,7 @@ class LabelledRecords(Records):
         self.heads = self.manifest["heads"]
         shards = self.read_shards(LABELLED_ARRAYS)
         self.sets = [entry for entry in self.manifest["shards"] if "set" in entry]
-        # Those of similar texts are the last.
+        # The shard of similar texts, if there is one, is the last.
         labelled, similar = shards[: len(self.sets)], shards[len(self.sets) :]
         self.texts = _joined(labelled)
         self.pairs = _joined(similar) if similar else None

@@ -107,9 +107,9 @@ def make_labelled_data(
 class _Job:
     """A shard that is to be made."""
 
-    content: Any  # On which the shard depends, beside the settings.
+    content: Any  # The examples, on which the name of the shard depends.
     make: Callable[[], Arrays]
-    entry: dict[str, Any]  # What its entry in the manifest has beside name and size.
+    entry: dict[str, Any]  # Further fields of its entry in the manifest.
 
 
 def _set_job(packer: TextPacker, data: LabelledSet, heads: Heads) -> _Job:

@@ -31,7 +31,7 @@ _ADVICE = {
         "another field, name it with `text_field=`"
     ),
 }
-# Bytes that cannot be decoded become characters of their own.
+# Bytes that cannot be decoded become surrogates.
 _ERRORS = "surrogateescape"
 # NULs, and bytes that are not of the encoding.
 _UNDECODED = re.compile("[\0\udc80-\udcff]")
@@ -249,9 +249,9 @@ class _Block:
         self._bytes = self._document_bytes = 0
 
     def is_full(self, block_bytes: int) -> bool:
-        """Return whether the next line belongs to another block.
+        """Return whether the next line begins another block.
 
-        Within a document that is so only if this document alone fills a block.
+        Within a document, only if this document alone fills a block.
         """
         if self.is_in_document:
             return self._document_bytes >= block_bytes

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def joined_ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the numbers of several ranges, one after the other.
+    """Return the numbers of several ranges, joined.
 
     starts      5      0
     lengths     3      2

@@ -46,7 +46,7 @@ Manifest = dict[str, Any]
 def shard_name(number: int, duplicate: int, digest: str) -> str:
     """Return the name of a shard.
 
-    `digest` depends on the settings and on what the shard is made of.
+    `digest` depends on the settings and the content.
     """
     return f"pretrain-{number:05d}-{duplicate:02d}-{digest}"
 
@@ -56,7 +56,7 @@ def shard_name(number: int, duplicate: int, digest: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What the manifest of records has beside their shards, and their identity.
+    """Fields of the manifest beside the shards. They identify the records.
 
     Args:
         vocabulary: path of the file that is copied into the directory.

@@ -24,7 +24,7 @@ CHUNK = 512
 
 
 class TokenizedTexts(NamedTuple):
-    """The tokens of several texts, one after the other."""
+    """The tokens of several texts, joined."""
 
     ids: np.ndarray  # [tokens]
     starts: np.ndarray  # [tokens], the first character of each token in its text
@@ -73,10 +73,10 @@ def tokenize_documents(
     bounds = []
     first = 0
     for last in last_sentences:
-        # A sentence without tokens has no bound of its own.
-        own_begins = np.unique(begins[first : last + 1])
-        if len(own_begins) > 1:
-            bounds.append(_divided(own_begins, word_starts, longest))
+        # Sentences without tokens begin where the next one does.
+        document = np.unique(begins[first : last + 1])
+        if len(document) > 1:
+            bounds.append(_divided(document, word_starts, longest))
         first = last
     return Sentences(tokens.ids, word_starts, bounds)
 

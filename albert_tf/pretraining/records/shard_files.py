@@ -95,7 +95,7 @@ def read_shard(folder: pathlib.Path, needed: Iterable[str] = ARRAYS) -> Arrays:
 
 
 def _is_whole(arrays: Arrays, checksums: dict[str, int], needed: set[str]) -> bool:
-    """Return whether all arrays are there, undamaged and of the right length."""
+    """Return whether no array is missing, damaged or of a wrong length."""
     if not needed <= arrays.keys():
         return False
     if any(_checksum(arrays[name]) != value for name, value in checksums.items()):

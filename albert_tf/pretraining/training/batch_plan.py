@@ -1,4 +1,4 @@
-"""Which sequences each call of the device trains on."""
+"""The sequences that each call of the device trains on."""
 
 import functools
 from typing import NamedTuple

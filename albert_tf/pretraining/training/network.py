@@ -25,7 +25,8 @@ def build_network(backbone: AlbertBackbone, num_sop_classes: int = 2) -> keras.M
 
     Args:
         backbone: an `AlbertBackbone`.
-        num_sop_classes: int. Classes of sentence order; 0 for no such head.
+        num_sop_classes: int. Number of classes of sentence order. With 0 the network
+            has no such head.
 
     Returns:
         A `keras.Model` of `mlm_logits` [batch, masks, vocabulary] and `sop_logits`
@@ -76,7 +77,8 @@ def read_weights(path: str | os.PathLike, num_sop_classes: int = 2) -> keras.Mod
 
     Args:
         path: string, the file.
-        num_sop_classes: int. Classes of sentence order; 0 for no such head.
+        num_sop_classes: int. Number of classes of sentence order. With 0 the network
+            has no such head.
 
     Raises:
         AlbertError: if a weight is missing or has another shape.

@@ -60,23 +60,24 @@ class PretrainingBatches(StackedBatches):
         self._trims = keras.backend.backend() == "tensorflow" and self.hosts == 1
 
     def __getitem__(self, call: int) -> Item:
-        width, rows = self.plan[call]
-        weights = np.ones(rows.shape, "float32")
+        width, step_rows = self.plan[call]
+        step_weights = np.ones(step_rows.shape, "float32")
         if not self._trims:
             # XLA would compile again for the last, smaller batch of a length, which
             # therefore has sequences of weight 0.
-            missing = [(0, 0), (0, self.plan.size(width) - rows.shape[1])]
-            rows = np.pad(rows, missing, mode="edge")
-            weights = np.pad(weights, missing)
+            missing = [(0, 0), (0, self.plan.size(width) - step_rows.shape[1])]
+            step_rows = np.pad(step_rows, missing, mode="edge")
+            step_weights = np.pad(step_weights, missing)
         # The hosts take turns. Sequences first, which devices share.
-        rows = rows[:, self.host :: self.hosts].T
-        weights = weights[:, self.host :: self.hosts].T
+        sequence_rows = step_rows[:, self.host :: self.hosts].T
+        weights = step_weights[:, self.host :: self.hosts].T
         if self._trims:
-            width = trimmed_width(int(self.plan.lengths[rows].max()), width)
+            longest = int(self.plan.lengths[sequence_rows].max())
+            width = trimmed_width(longest, width)
         random = np.random.default_rng((self.plan.seed, call, self.host))
-        sequences = draw(self.records, rows.reshape(-1), width, random)
+        sequences = draw(self.records, sequence_rows.reshape(-1), width, random)
         return {
-            **unflattened(sequences, rows.shape),
+            **unflattened(sequences, sequence_rows.shape),
             "weights": weights,
-            **self.step_values(call, len(rows)),
+            **self.step_values(call, len(sequence_rows)),
         }

@@ -49,8 +49,8 @@ class PretrainingModel(StepModel):
         self.network, self.masks = network, masks
         # Keras would build them by calling the model with a whole item.
         self.built = True
-        if masks is not None:
-            masks.built = True
+        if self.masks is not None:
+            self.masks.built = True
 
     def call(self, batch: Batch, training: bool = False) -> dict[str, Tensor]:
         features, labels = self.masked(batch)

@@ -14,7 +14,7 @@ WIDTHS = (32, 64, 96, 128, 256, 512)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BatchSettings:
-    """How sequences become batches.
+    """Settings of batches.
 
     Args:
         batch_tokens: int. Tokens per batch, padding included.

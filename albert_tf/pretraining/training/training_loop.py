@@ -51,7 +51,7 @@ class MakeBatches(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Watch:
-    """Who follows a training.
+    """Observers of a training.
 
     Args:
         callbacks, verbose: as for `keras.Model.fit`.
@@ -74,7 +74,7 @@ def train(
     watch: Watch,
     dev: StackedBatches | None = None,
 ) -> dict[str, Any]:
-    """Train a model, or what is left of a training whose state is in `output`.
+    """Train a model, or resume the training whose state is in `output`.
 
     Args:
         model: a `StepModel`, which is compiled here.
@@ -161,7 +161,7 @@ def _fit(
     watch: Watch,
     dev: Any,
 ) -> None:
-    """Train what is left of a number of calls."""
+    """Train the remaining of a number of calls."""
     callbacks = [state, *watch.callbacks]
     if model.optimizer.use_ema:
         # Evaluates with the averages.
