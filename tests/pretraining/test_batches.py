@@ -1,5 +1,7 @@
 """Batches of records: their sequences, segments, order, padding and masks."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -8,10 +10,10 @@ from scipy.special import log_softmax
 
 from albert_tf.pretraining import PretrainingRecords
 from albert_tf.pretraining.records.segment_pairs import ORDERS
-from albert_tf.pretraining.training.batch_plan import Plan
+from albert_tf.pretraining.training.batch_plan import BatchPlan
 from albert_tf.pretraining.training.pretraining_batches import PretrainingBatches
 from albert_tf.pretraining.training.pretraining_model import PretrainingModel
-from albert_tf.pretraining.training.run import WIDTHS
+from albert_tf.pretraining.training.run import WIDTHS, BatchSettings
 from albert_tf.pretraining.training.sequences import draw
 
 
@@ -78,16 +80,14 @@ def test_an_order_that_cannot_be_drawn_is_refused(made, name, order, message):
 
 
 def test_words_follow_their_tokens(made):
-    records = made["sop"]
-    shards = records.shards
+    records = PretrainingRecords(made["sop"].folder)
     random = np.random.default_rng(3)
     # Bits that differ from token to token.
-    bits = [random.bytes(len(x["word_starts"])) for x in shards]
-    bits = [np.frombuffer(x, "uint8") for x in bits]
-    pairs = zip(shards, bits, strict=True)
-    records.shards = [{**x, "word_starts": y} for x, y in pairs]
+    bits = [random.integers(0, 256, len(x["word_starts"])) for x in records.shards]
+    bits = [array.astype("uint8") for array in bits]
+    for shard, array in zip(records.shards, bits, strict=True):
+        shard["word_starts"] = array
     batch = draw(records, np.arange(40), LENGTH, np.random.default_rng(1))
-    records.shards = shards
     for row in range(40):
         starts = np.unpackbits(bits[records.shard[row]])
         first = records.starts[row] + np.arange(records.lengths[row])
@@ -102,7 +102,8 @@ def test_words_follow_their_tokens(made):
 def test_an_epoch_has_each_sequence_once_in_random_order():
     random = np.random.default_rng(0)
     lengths = random.integers(5, 200, 20_000)
-    plan = Plan(lengths, 200, 2048, steps_per_call=2, seed=1)
+    settings = BatchSettings(batch_tokens=2048, steps_per_call=2, seed=1)
+    plan = BatchPlan(lengths, 200, settings)
     epochs = [
         [plan[x + y * plan.calls_per_epoch] for x in range(plan.calls_per_epoch)]
         for y in range(2)
@@ -120,12 +121,14 @@ def test_an_epoch_has_each_sequence_once_in_random_order():
         trimmed = sum(lengths[x].max(-1).sum() * x.shape[1] for _, x in calls)
         assert trimmed < 1.12 * lengths[rows].sum()
     assert not np.array_equal(epochs[0][0][1], epochs[1][0][1])
-    assert {x for x, _ in Plan(lengths, 200, 2048, widths=()).epoch(0)} == {200}
-    again = Plan(lengths, 200, 2048, steps_per_call=2, seed=1)
-    assert np.array_equal(again[7][1], plan[7][1])
-    assert not np.array_equal(Plan(lengths, 200, 2048, 2, seed=2)[0][1], plan[0][1])
+    one_width = dataclasses.replace(settings, padded_lengths=())
+    assert {x for x, _ in BatchPlan(lengths, 200, one_width).epoch(0)} == {200}
+    again = BatchPlan(lengths, 200, settings)
+    assert np.array_equal(again[7].rows, plan[7].rows)
+    other = BatchPlan(lengths, 200, dataclasses.replace(settings, seed=2))
+    assert not np.array_equal(other[0].rows, plan[0].rows)
     with pytest.raises(ValueError, match="10 sequences are too few"):
-        Plan(lengths[:10], 200, 2048, steps_per_call=4)
+        BatchPlan(lengths[:10], 200, settings)
 
 
 def items(batches, numbers):
@@ -138,23 +141,30 @@ def equal(first, second):
 
 def test_batches_depend_on_seed_and_number_alone(made):
     first, again, other = (
-        PretrainingBatches(made["sop"], 256, seed, steps=8) for seed in (1, 1, 2)
+        PretrainingBatches(
+            made["sop"], BatchSettings(batch_tokens=256, seed=seed), steps=8
+        )
+        for seed in (1, 1, 2)
     )
     for number in (0, 5, len(first) + 1):
         assert equal(first[number], again[number])
         assert not equal(first[number], other[number])
     assert (first[5]["seed"] == [1, 5]).all() and (first[4]["progress"] == 0.5).all()
     # Several processes share the sequences of each batch.
-    whole = PretrainingBatches(made["sop"], 512, 1, hosts=2).plan[3][1]
-    parts = [PretrainingBatches(made["sop"], 512, 1, hosts=2, host=x) for x in (0, 1)]
-    assert [len(x[3]["lengths"]) for x in parts] == 2 * [whole.shape[1] // 2]
+    halves = []
+    for host in (0, 1):
+        shared = BatchSettings(batch_tokens=512, seed=1, hosts=2, host=host)
+        batches = PretrainingBatches(made["sop"], shared)
+        halves.append(len(batches[3]["lengths"]))
+    assert halves == 2 * [batches.plan[3].rows.shape[1] // 2]
 
 
 def test_each_sequence_is_evaluated_once_with_the_same_masks(made):
     records = made["sop"]
     # Also fewer than one batch of a training.
-    assert len(PretrainingBatches(records, 65_536, training=False)) == 1
-    batches = PretrainingBatches(records, 256, training=False)
+    assert len(PretrainingBatches(records, BatchSettings(), training=False)) == 1
+    settings = BatchSettings(batch_tokens=256)
+    batches = PretrainingBatches(records, settings, training=False)
     read = items(batches, range(len(batches)))
     assert all(map(equal, read, items(batches, range(len(batches)))))
     assert sum(x["weights"].sum() for x in read) == len(records)
@@ -167,8 +177,8 @@ def test_each_sequence_is_evaluated_once_with_the_same_masks(made):
 # === In the model ===
 
 
-def batch_of(records, size=150, **kwargs):
-    batches = PretrainingBatches(records, size * LENGTH, **kwargs)
+def batch_of(records, size=150):
+    batches = PretrainingBatches(records, BatchSettings(batch_tokens=size * LENGTH))
     return {name: values[:, 0] for name, values in batches[0].items()}
 
 

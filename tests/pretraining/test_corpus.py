@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.data.files import compression
-from albert_tf.pretraining import corpus as corpus_module
+from albert_tf.pretraining.records import corpus_lines
 from albert_tf.pretraining.records.corpus import Corpus
 
 COMPRESSIONS = ["", ".gz", ".zst"]
@@ -182,7 +182,7 @@ def test_pieces_of_long_lines_are_their_text(tmp_path_factory, text, size, each,
     path.write_text(content, "utf-8")
     options = {"document_per_line": each}
     whole = read([path], **options)[1]
-    with mock.patch.object(corpus_module, "PIECE", size):
+    with mock.patch.object(corpus_lines, "PIECE", size):
         pieces = read([path], **options)[1]
 
     def characters(documents):
@@ -193,7 +193,7 @@ def test_pieces_of_long_lines_are_their_text(tmp_path_factory, text, size, each,
 
 
 def test_a_long_line_is_divided_after_a_sentence(write, monkeypatch):
-    monkeypatch.setattr(corpus_module, "PIECE", 10)
+    monkeypatch.setattr(corpus_lines, "PIECE", 10)
     line = "他说：“好。”她走了。我们都在，。end of it. And"
     expected = ["他说：“好。”", "她走了。我们都在，。", "end of it.", "And"]
     documents = read([write("a.txt", f"{line}\n\n乙\n")])[1]

@@ -1,5 +1,6 @@
 """Training on records: learning, resuming, evaluation and refusals."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ from scipy.special import log_softmax
 
 from albert_tf.pretraining import (
     PretrainingRecords,
+    Run,
     build_network,
     evaluate_pretraining,
     pretrain,
@@ -44,13 +46,16 @@ def epochs_of(out):
 def test_a_language_is_learned(tmp_path):
     dev = PretrainingRecords(write(tmp_path / "dev", 200, 1, seed=100))
     records = PretrainingRecords(write(tmp_path / "records"))
-    pretrainer, masks = model(layers=4), records.masks(ngram=1)
+    pretrainer = model(layers=4)
     pretrainer.compile(scheduled_optimizer("adamw", 4e-3))
-    options = {"interval": 600, "dev": dev, "verbose": 0, "learning_rate": 4e-3}
-    tokens = 64 * LENGTH
-    done = pretrain(
-        pretrainer, records, tmp_path / "out", 600, tokens, masks, **options
+    run = Run(
+        steps=600,
+        interval=600,
+        batch_tokens=64 * LENGTH,
+        learning_rate=4e-3,
+        masks=records.masks(ngram=1),
     )
+    done = pretrain(pretrainer, records, tmp_path / "out", run, dev, verbose=0)
     last = {name: values[-1] for name, values in done["history"].items()}
     # A mask over both parts of a word cannot be filled: one in six or so.
     assert last["val_mlm_logits_accuracy"] > 0.6
@@ -63,15 +68,19 @@ COMMAND = """
 import sys
 import numpy as np
 from made_records import LENGTH, model
-from albert_tf.pretraining import PretrainingRecords, pretrain
+from albert_tf.pretraining import PretrainingRecords, Run, pretrain
 from albert_tf.training import scheduled_optimizer
 
-network = model()
-network.compile(scheduled_optimizer("adamw", 1e-3))
-options = {"interval": 10, "learning_rate": 1e-3, "verbose": 0, "steps_per_call": 5}
 records = PretrainingRecords(sys.argv[1])
-pretrain(network, records, sys.argv[2], 60, 16 * LENGTH, **options)
-np.savez(sys.argv[3], *network.get_weights())
+run = Run(
+    steps=60, batch_tokens=16 * LENGTH, interval=10, learning_rate=1e-3,
+    steps_per_call=5,
+)
+for output in sys.argv[2:]:
+    network = model()
+    network.compile(scheduled_optimizer("adamw", 1e-3))
+    pretrain(network, records, output, run, verbose=0)
+    np.savez(output + "/weights.npz", *network.get_weights())
 """
 
 
@@ -91,35 +100,36 @@ def run_backend(backend, *arguments):
 @pytest.mark.slow
 def test_a_killed_training_ends_with_the_same_weights(data, tmp_path, backend):
     pytest.importorskip(backend)
-    runs = {x: (COMMAND, data, tmp_path / x, tmp_path / f"{x}.npz") for x in "ab"}
-    process = run_backend(backend, *runs["a"])
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = run_backend(backend, COMMAND, data, killed)
     deadline = time.monotonic() + 180
-    while time.monotonic() < deadline and len(epochs_of(tmp_path / "a")) < 2:
+    while time.monotonic() < deadline and len(epochs_of(killed)) < 2:
         time.sleep(0.02)
     process.kill()
     process.communicate()
-    assert 2 <= len(epochs_of(tmp_path / "a")) < 6
-    for arguments in runs.values():
-        process = run_backend(backend, *arguments)
-        assert process.communicate()[1] is not None and process.returncode == 0
-    cut, whole = (np.load(tmp_path / f"{x}.npz") for x in runs)
-    for name in whole.files:
-        assert np.array_equal(cut[name], whole[name])
-    assert epochs_of(tmp_path / "a") == epochs_of(tmp_path / "b")
+    assert 2 <= len(epochs_of(killed)) < 6
+    # The first run is resumed, then the second trains without an interruption.
+    process = run_backend(backend, COMMAND, data, killed, whole)
+    error = process.communicate()[1]
+    assert process.returncode == 0, error.decode()
+    weights, expected = (np.load(x / "weights.npz") for x in (killed, whole))
+    for name in expected.files:
+        assert np.array_equal(weights[name], expected[name])
+    assert epochs_of(killed) == epochs_of(whole)
 
 
 SAME = """
 import json, sys
 from made_records import LENGTH
-from albert_tf.pretraining import PretrainingRecords, pretrain
+from albert_tf.pretraining import PretrainingRecords, Run, pretrain
 from albert_tf.pretraining import read_weights
 from albert_tf.training import scheduled_optimizer
 
 network = read_weights(sys.argv[2])
 network.compile(scheduled_optimizer("lamb", 1e-3))
-options = {"interval": 1, "learning_rate": 1e-3, "verbose": 0}
 records = PretrainingRecords(sys.argv[1])
-done = pretrain(network, records, sys.argv[3], 20, 16 * LENGTH, **options)
+run = Run(steps=20, batch_tokens=16 * LENGTH, interval=1, learning_rate=1e-3)
+pretrain(network, records, sys.argv[3], run, verbose=0)
 """
 
 
@@ -181,12 +191,16 @@ def test_a_signal_saves_the_state_and_the_run_resumes(
         assert done["history"][name] == pytest.approx(values, rel=1e-5)
 
 
-def start(records, out, rate=1e-3, seed=0, layers=1, dev=None, **kwargs):
+RUN = Run(steps=4, interval=2, batch_tokens=8 * LENGTH, learning_rate=1e-3)
+
+
+def start(records, out, layers=1, dev=None, callbacks=(), **changes):
     """Train four steps with two per interval, and average the weights."""
+    run = dataclasses.replace(RUN, **changes)
     pretrainer = model(layers=layers)
-    pretrainer.compile(scheduled_optimizer("adamw", rate, ema_momentum=0.5))
-    kwargs = {"interval": 2, "verbose": 0, "dev": dev, "learning_rate": rate, **kwargs}
-    done = pretrain(pretrainer, records, out, 4, 8 * LENGTH, seed=seed, **kwargs)
+    optimizer = scheduled_optimizer("adamw", run.learning_rate, ema_momentum=0.5)
+    pretrainer.compile(optimizer)
+    done = pretrain(pretrainer, records, out, run, dev, callbacks, verbose=0)
     return done, pretrainer
 
 
@@ -204,39 +218,46 @@ def test_minutes_choose_the_steps_once(data, tmp_path):
     pretrainer, records = model(layers=1), PretrainingRecords(data)
     before = pretrainer.get_weights()
     pretrainer.compile(scheduled_optimizer("adamw", 1e-3, ema_momentum=0.5))
-    options = {"batch_tokens": 8 * LENGTH, "minutes": 0.02, "verbose": 0}
     # The trial changes no weight: at a rate of 0 nothing does.
-    options |= {"learning_rate": 0.0, "steps_per_call": 2}
-    done = pretrain(pretrainer, records, tmp_path, **options)
+    run = Run(
+        minutes=0.02, batch_tokens=8 * LENGTH, learning_rate=0.0, steps_per_call=2
+    )
+    done = pretrain(pretrainer, records, tmp_path, run, verbose=0)
     assert done["steps"] == 20 * done["interval"] >= 40 and not done["interval"] % 2
     for first, second in zip(before, pretrainer.get_weights(), strict=True):
         np.testing.assert_allclose(first, second, atol=1e-7)
-    again = pretrain(pretrainer, records, tmp_path, **options)
+    again = pretrain(pretrainer, records, tmp_path, run, verbose=0)
     assert again["steps"] == done["steps"] and again["history"] == done["history"]
 
 
 def test_steps_need_no_interval():
     for steps, per_call, expected in (
-        *((1500, 1, 750), (10_000, 1, 1000), (7, 1, 7), (1500, 4, 500)),
+        (1500, 1, 750),
+        (10_000, 1, 1000),
+        (7, 1, 7),
+        (1500, 4, 500),
         # Without a divisor from 100 to 1,000.
-        *((1009, 1, 1009), (2018, 1, 2018)),
+        (1009, 1, 1009),
+        (2018, 1, 2018),
     ):
         assert interval_of(steps, None, per_call) == expected
     assert interval_of(1500, 500, 10) == 500
     for numbers in ((1500, 400, 1), (1500, 500, 3), (1500, None, 7)):
         with pytest.raises(AlbertError, match="steps=1500, interval="):
             interval_of(*numbers)
+    for settings in ({}, {"steps": 10, "minutes": 1.0}):
+        with pytest.raises(AlbertError, match="needs `steps` or `minutes`. Received"):
+            Run(**settings)
 
 
 def test_the_network_alone_computes_in_16_bits(data, tmp_path):
     keras.config.set_dtype_policy("mixed_bfloat16")
     try:
-        done, pretrainer = start(PretrainingRecords(data), tmp_path / "out")
+        records, steps = PretrainingRecords(data), {"steps": 1, "interval": 1}
+        done, pretrainer = start(records, tmp_path / "out", **steps)
         step = PretrainingModel(keras.Model(pretrainer.input, pretrainer.output), None)
         assert pretrainer.backbone.compute_dtype == "bfloat16"
-        assert {step.compute_dtype, PretrainingRecords(data).masks().dtype} == {
-            "float32"
-        }
+        assert {step.compute_dtype, records.masks().dtype} == {"float32"}
     finally:
         keras.config.set_dtype_policy("float32")
     assert np.isfinite(done["history"]["loss"]).all()
@@ -244,7 +265,7 @@ def test_the_network_alone_computes_in_16_bits(data, tmp_path):
 
 def test_a_finished_training_is_not_trained_again(data, trained):
     out, weights, done = trained
-    again, pretrainer = start(PretrainingRecords(data), out, seed=0)
+    again, pretrainer = start(PretrainingRecords(data), out)
     assert again["history"] == done["history"]
     for ours, theirs in zip(pretrainer.weights, weights, strict=True):
         assert np.array_equal(ours, theirs)
@@ -260,7 +281,7 @@ def test_records_that_do_not_fit_are_refused(data, tmp_path):
         with pytest.raises(ValueError, match=message):
             pretrainer = model(classes, layers=1)
             pretrainer.compile("adamw")
-            pretrain(pretrainer, records, tmp_path, steps, interval=2)
+            pretrain(pretrainer, records, tmp_path, Run(steps=steps, interval=2))
     tokens = others.folder / "vocab.txt"
     tokens.write_text(tokens.read_text().replace(chr(0x4E00), "龘"))
     with pytest.raises(ValueError, match="others and .*records have different vocab"):
@@ -269,12 +290,16 @@ def test_records_that_do_not_fit_are_refused(data, tmp_path):
 
 def test_another_training_is_refused(data, trained):
     records = PretrainingRecords(data)
+    masks = records.masks(ngram=1)
     for changes, differs in (
-        ({"rate": 2e-3}, "learning_rate.*: 0.001, now 0.002"),
-        ({"seed": 1, "layers": 2}, "model.num_layers: 1, now 2; seed: 0, now 1"),
-        ({"masks": records.masks(ngram=1)}, "masks.ngram: 3, now 1"),
-        ({"settings": {"init": "a"}}, "init: none, now 'a'"),
-        ({"records": PretrainingRecords(data, "nsp")}, "order: 'sop', now 'nsp'"),
+        (
+            {"learning_rate": 2e-3, "masks": masks, "settings": {"init": "a"}},
+            "init: none, now 'a'; learning_rate: 0.001, now 0.002; masks.ngram: 3, now",
+        ),
+        (
+            {"seed": 1, "layers": 2, "records": PretrainingRecords(data, "nsp")},
+            "model.num_layers: 1, now 2; order: 'sop', now 'nsp'; seed: 0, now 1",
+        ),
     ):
         with pytest.raises(ValueError, match=f"state of another training.*{differs}"):
             start(**{"records": records, "out": trained[0], **changes})
@@ -290,9 +315,10 @@ def test_the_loss_of_dev_is_that_of_numpy(data, tmp_path):
     records = PretrainingRecords(data)
     masks = records.masks(mask_selection_rate=0.2)
     # At a rate of 0 each evaluation is of the same weights, and the same masks.
-    done, pretrainer = start(records, tmp_path / "out", 0.0, masks=masks, dev=dev)
+    changes = {"learning_rate": 0.0, "masks": masks}
+    done, pretrainer = start(records, tmp_path / "out", dev=dev, **changes)
     step = PretrainingModel(keras.Model(pretrainer.input, pretrainer.output), masks)
-    batches = PretrainingBatches(dev, 8 * LENGTH, training=False)
+    batches = PretrainingBatches(dev, RUN, training=False)
     sums = dict.fromkeys(("mlm_logits", "sop_logits"), np.zeros(2))
     for item in (batches[number] for number in range(len(batches))):
         batch = {name: values[:, 0] for name, values in item.items()}
