@@ -114,11 +114,11 @@ seed_by_process | albert_tf/pretraining -k make | records are the same for any `
 - default_rng([settings.seed, index, duplicate])
 + default_rng([settings.seed, __import__("os").getpid(), duplicate])
 sequences_lost | albert_tf/pretraining -k batches | dev has each sequence once
-- range(size, len(own), size))
-+ range(size, len(own), size))[:-1]
+- for start in range(0, len(rows), size):
++ for start in range(0, len(rows) - size, size):
 resume_from_start | albert_tf/pretraining -k training | a resumed run repeats no batch
-- training_data(data, state.steps, count)
-+ training_data(data, 0, count)
+- training_data(batches, state.steps, calls - state.steps)
++ training_data(batches, 0, calls - state.steps)
 rate_not_decayed | albert_tf/training -k optimizers | the learning rate falls to 0
 - ops.minimum(warmup, decay)
 + warmup
