@@ -1,6 +1,6 @@
 """Batches of labelled texts, text and similar texts in NumPy."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -21,6 +21,14 @@ from albert_tf.training.optimizers import WarmupLinearDecay
 
 # Fewer sequences of a length are filled up with shorter ones.
 POOL = 2000
+
+
+class _Rows(NamedTuple):
+    """The numbers of the sequences of a call, int arrays [sequences, steps]."""
+
+    labelled: np.ndarray
+    text: np.ndarray
+    pairs: np.ndarray | None
 
 
 class Companions:
@@ -99,46 +107,59 @@ class LabelledBatches(StackedBatches):
         self._trims = keras.backend.backend() == "tensorflow"
 
     def __getitem__(self, call: int) -> Item:
-        width, step_rows = self.plan[call]
-        labelled_rows = step_rows.T  # Sequences first.
-        size, steps = labelled_rows.shape
         random = np.random.default_rng((self.plan.seed, call))
+        width, drawn = self._draw_rows(call, random)
+        if self._trims:
+            width = trimmed_width(self._longest(drawn), width)
+        text = draw(self.records, drawn.text.reshape(-1), width, random)
+        values = self.step_values(call, len(drawn.text))
+        item: dict[str, Any] = {
+            "labelled": {
+                **self._features(self.labelled.texts, drawn.labelled, width),
+                **self._targets(drawn.labelled, width),
+            },
+            "text": {
+                **unflattened(text, drawn.text.shape),
+                "weights": np.ones(drawn.text.shape, "float32"),
+                **values,
+            },
+        }
+        if drawn.pairs is not None:
+            item["pairs"] = self._features(self._pair_texts, drawn.pairs, width)
+        if self.schedule is not None:
+            item["learning_rate"] = values["learning_rate"]
+        return item
+
+    def _draw_rows(self, call: int, random: np.random.Generator) -> tuple[int, _Rows]:
+        """Return the padded length of a call, and the rows of its three parts.
+
+        labelled    [size, steps]
+        text        [size * text_share, steps]
+        pairs       [2 * size * pair_share, steps], first texts above second texts
+        """
+        width, step_rows = self.plan[call]
+        steps, size = step_rows.shape
         width = max(width, self._text.shortest)
         if self._pairs is not None:
             width = max(width, self._pairs.shortest)
         text_count = max(int(size * self.text_share), 1)
-        text_rows = self._text.draw(random, width, (text_count, steps))
-        lengths = [
-            self.labelled.texts["lengths"][labelled_rows],
-            self._text_lengths[text_rows],
-        ]
-        pair_rows = None
+        text = self._text.draw(random, width, (text_count, steps))
+        pairs = None
         if self._pairs is not None:
             pair_count = max(int(size * self.pair_share), 2)
             first = 2 * self._pairs.draw(random, width, (pair_count, steps))
-            pair_rows = np.concatenate([first, first + 1])
-            lengths.append(self._pair_texts["lengths"][pair_rows])
-        if self._trims:
-            longest = max(int(array.max()) for array in lengths)
-            width = trimmed_width(longest, width)
-        text = draw(self.records, text_rows.reshape(-1), width, random)
-        values = self.step_values(call, text_count)
-        item: dict[str, Any] = {
-            "labelled": {
-                **self._features(self.labelled.texts, labelled_rows, width),
-                **self._targets(labelled_rows, width),
-            },
-            "text": {
-                **unflattened(text, text_rows.shape),
-                "weights": np.ones(text_rows.shape, "float32"),
-                **values,
-            },
-        }
-        if pair_rows is not None:
-            item["pairs"] = self._features(self._pair_texts, pair_rows, width)
-        if self.schedule is not None:
-            item["learning_rate"] = values["learning_rate"]
-        return item
+            pairs = np.concatenate([first, first + 1])
+        return width, _Rows(step_rows.T, text, pairs)
+
+    def _longest(self, rows: _Rows) -> int:
+        """Return the largest number of tokens of a sequence."""
+        lengths = [
+            self.labelled.texts["lengths"][rows.labelled],
+            self._text_lengths[rows.text],
+        ]
+        if rows.pairs is not None:
+            lengths.append(self._pair_texts["lengths"][rows.pairs])
+        return max(int(array.max()) for array in lengths)
 
     @property
     def _pair_texts(self) -> Arrays:

@@ -67,12 +67,12 @@ def tokenize_documents(
         word_starts = tokens_that_begin_words(
             texts, tokens.starts, tokens.ends, tokens.counts, segmenter
         )
-    # Where in the tokens each sentence begins, and which sentences a document has.
+    # Where in the tokens each sentence begins.
     begins = np.concatenate([[0], np.cumsum(tokens.counts)])
-    last_sentences = np.cumsum([len(sentences) for sentences in documents])
     bounds = []
     first = 0
-    for last in last_sentences:
+    for sentences in documents:
+        last = first + len(sentences)
         # Sentences without tokens begin where the next one does.
         document = np.unique(begins[first : last + 1])
         if len(document) > 1:

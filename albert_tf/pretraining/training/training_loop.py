@@ -207,8 +207,9 @@ def _length(
     steps, interval = _of_first_host(stored)
     if steps:
         return steps, interval
+    assert run.minutes is not None  # `Run` has checked it.
     seconds = seconds_per_call(model, batches_of(10**9))
-    calls = 60 * TRAINING_SHARE * (run.minutes or 0) / seconds
+    calls = 60 * TRAINING_SHARE * run.minutes / seconds
     interval = max(int(calls / INTERVALS), 1) * run.steps_per_call
     steps, interval = _of_first_host([interval * INTERVALS, interval])
     if run.host == 0:
