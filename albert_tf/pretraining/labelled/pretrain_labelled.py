@@ -28,17 +28,34 @@ from albert_tf_lite.errors import AlbertError
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelledRun(Run):
-    """Settings of the stage on labelled texts.
+    """Settings of the stage on labelled texts, which trains on one host.
 
     Args:
+        steps: int. Number of training batches.
+        minutes: optional float, instead of `steps`: the number of steps follows from a
+            trial of each length of batches.
         batch_tokens: int. Tokens of the labelled texts per batch, padding included.
         shares: tuple of floats. Sequences of text, and pairs of similar texts, that
             join a batch, per labelled text.
-        warmup_share: float. Share of the steps in which the learning rate rises.
-        **kwargs: the others are as for `Run`, except that it trains on one host.
+        learning_rate: optional float, the peak of a warm-up and linear decay over the
+            steps, instead of the rate of the optimizer.
+        warmup_share: float. Share of the steps in which that rate rises.
+        masks: optional `WholeWordMaskGenerator`. By default masked records keep their
+            masks, and others are masked with `records.masks()`.
+        seed: int from 0 to 2**31 - 1, of order, segments, masks and new heads.
+        interval: optional int. Steps between two entries of the history. By default the
+            largest number from 100 to 1,000 that divides the steps, or all steps; with
+            `minutes` a twentieth of them.
+        steps_per_call: int. Steps that a call of the device trains, more for a small
+            model on a GPU.
+        padded_lengths: ints. Sequences are padded to the next of these lengths, or to
+            that of the longest. XLA compiles a program for each.
+        settings: optional dict, further values that identify the run, such as the
+            `data_digest` of the initial weights.
 
     Raises:
-        AlbertError: as by `Run`, or for several hosts.
+        AlbertError: unless one of `steps` and `minutes` is given, or for several
+            `hosts`.
 
     Example:
     ```python
