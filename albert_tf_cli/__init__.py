@@ -24,17 +24,19 @@ from albert_tf_lite.environment import environment
 with environment({"ALBERT_TF_LAZY": "1"}):
     import albert_tf  # noqa: F401
 
-from albert_tf_cli.checkpoints import convert, download, inspect, prune
-from albert_tf_cli.common import errors, escaped
-from albert_tf_cli.demo_server import demo
-from albert_tf_cli.evaluation import evaluate
-from albert_tf_cli.exporting import export
-from albert_tf_cli.fine_tuning import finetune
-from albert_tf_cli.options import Command, Group
-from albert_tf_cli.prediction import predict
-from albert_tf_cli.pretraining import pretrain
-from albert_tf_cli.pretraining_data import pretrain_data
-from albert_tf_cli.tasks import Columns
+from albert_tf_cli.commands.convert import convert
+from albert_tf_cli.commands.demo import demo
+from albert_tf_cli.commands.download import download
+from albert_tf_cli.commands.evaluate import evaluate
+from albert_tf_cli.commands.export import export
+from albert_tf_cli.commands.finetune import finetune
+from albert_tf_cli.commands.inspect import inspect
+from albert_tf_cli.commands.predict import predict
+from albert_tf_cli.commands.pretrain import pretrain
+from albert_tf_cli.commands.pretrain_data import pretrain_data
+from albert_tf_cli.commands.prune import prune
+from albert_tf_cli.shared.console import errors, escaped
+from albert_tf_cli.shared.options import Command, Group
 from albert_tf_lite.errors import AlbertError, Process
 from albert_tf_lite.unknown import kind_of
 
@@ -42,7 +44,9 @@ __all__ = ["app", "main"]
 
 # Options whose names are not those of the arguments that error messages name.
 _OPTIONS = {
-    **{name: f"--{name.replace('_', '-')}-column" for name in Columns._fields[:3]},
+    "label": "--label-column",
+    "text": "--text-column",
+    "text_b": "--text-b-column",
     "separator": "--label-separator",
     "vocabulary": "--vocab",
 }
@@ -56,10 +60,20 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 # In the order of a project, as the help lists them.
-for _command in (
-    *(pretrain_data, pretrain, finetune, evaluate, predict, demo, export),
-    *(convert, inspect, prune, download),
-):
+_COMMANDS = (
+    pretrain_data,
+    pretrain,
+    finetune,
+    evaluate,
+    predict,
+    demo,
+    export,
+    convert,
+    inspect,
+    prune,
+    download,
+)
+for _command in _COMMANDS:
     # Otherwise, typer truncates the summary.
     _summary, _, _ = (_command.__doc__ or "").partition("\n")
     app.command(cls=Command, short_help=_summary)(_command)
@@ -94,9 +108,10 @@ def main():
 
     def format_warning(message, *_, **__):
         # Once: each epoch scores the same texts.
-        is_new = kind_of(message) not in printed
+        if kind_of(message) in printed:
+            return ""
         printed.add(kind_of(message))
-        return f"Warning: {escaped(_with_options(message))}\n" * is_new
+        return f"Warning: {escaped(_with_options(message))}\n"
 
     warnings.formatwarning = format_warning
     Process.is_ours = True

@@ -85,7 +85,7 @@ def commands(is_chinese):
     import typer
 
     from albert_tf_cli import app
-    from albert_tf_cli.chinese_help import ChineseFormatter
+    from albert_tf_cli.shared.chinese_help import ChineseFormatter
 
     group = typer.main.get_command(app)
     parts = []

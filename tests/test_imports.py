@@ -109,8 +109,8 @@ assert keras.config.dtype_policy().name == "float32"
 ONEDNN = """
 import os, sys
 before = dict(os.environ)
-import albert_tf_cli.common
-albert_tf_cli.common.import_tensorflow()
+import albert_tf_cli.shared.importing
+albert_tf_cli.shared.importing.import_tensorflow()
 assert dict(os.environ) == before
 import tensorflow as tf
 tf.function(lambda x: tf.nn.softmax(tf.matmul(x, x)))(tf.ones([64, 64]))

@@ -8,9 +8,9 @@ from albert_tf_cli.tasks import multiple_choice  # noqa: F401
 from albert_tf_cli.tasks import similarity  # noqa: F401
 from albert_tf_cli.tasks import generation  # noqa: F401
 from albert_tf_cli.tasks import pretrained  # noqa: F401
-from albert_tf_cli.tasks.task import TASKS, Columns, Examples, Task, split
+from albert_tf_cli.tasks.task import TASKS, Examples, Task, split
 
-__all__ = ["TASKS", "Columns", "Examples", "Task", "split", "task_named"]
+__all__ = ["TASKS", "Examples", "Task", "split", "task_named"]
 
 
 def task_named(name: str) -> Task:

@@ -6,8 +6,8 @@ import numpy as np
 
 import albert_tf
 from albert_tf.data.labels.separators import check_single
-from albert_tf_cli import common
-from albert_tf_cli.demo_pages import TEXTS, Page, all_labels, ranking
+from albert_tf_cli.shared.importing import import_tensorflow
+from albert_tf_cli.tasks.pages import TEXTS, Page, all_labels, ranking
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled, text_columns, worst
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError, listed
@@ -49,9 +49,9 @@ class _Classification(Task):
             text = " / ".join(text_columns(examples.x, i).values())
             yield from ((name, text) for name in names)
 
-    def _examples(self, found, y, labels):
-        arguments = {"num_classes": len(labels), "labels": labels, "pairs": found.pairs}
-        return Examples(found.x, y, arguments)
+    def _examples(self, data, y, labels):
+        arguments = {"num_classes": len(labels), "labels": labels, "pairs": data.pairs}
+        return Examples(data.x, y, arguments)
 
 
 class TextClassification(_Classification):
@@ -62,19 +62,20 @@ class TextClassification(_Classification):
     page = Page(("probabilities",), all_labels, TEXTS)
 
     def read(self, path, columns, arguments=None, skip_invalid=False):
-        found = read_labelled(path, columns, arguments)
+        data = read_labelled(path, columns, arguments)
         if arguments is None:
-            check_single(found.labels, found.places)
-        labels = self._labels(found.labels, arguments)
-        found = found.without_invalid(labels) if skip_invalid else found
-        if arguments is None and len(labels) == 1 and set(found.labels) == set(labels):
+            check_single(data.labels, data.places)
+        labels = self._labels(data.labels, arguments)
+        if skip_invalid:
+            data = data.without_invalid(labels)
+        if arguments is None and len(labels) == 1 and set(data.labels) == set(labels):
             raise AlbertError(
                 f"All texts of {path} have the label {labels[0]!r}. Expected at least "
                 "two classes. Name the right column with `label=`."
             )
         # Names, because numbers could be names, too.
-        names = [labels[i] for i in found.class_ids(labels)]
-        return self._examples(found, names, labels)
+        names = [labels[i] for i in data.class_ids(labels)]
+        return self._examples(data, names, labels)
 
     def scores(self, examples, predicted):
         names = predicted["label"]
@@ -90,7 +91,9 @@ class TextClassification(_Classification):
 
     def mistakes(self, model, examples, predicted):
         truth = class_positions(examples.y, model.class_names)
-        found = albert_tf.evaluation.worst_mistakes(predicted["probabilities"], truth)
+        mistakes = albert_tf.evaluation.worst_mistakes(
+            predicted["probabilities"], truth
+        )
         return [
             {
                 "example": row["index"] + 1,
@@ -100,14 +103,15 @@ class TextClassification(_Classification):
                 "of_label": row["label_probability"],
                 **text_columns(examples.x, row["index"]),
             }
-            for row in found
+            for row in mistakes
         ]
 
 
 def _checked_labels(answer, x):
     """Return the scores of all labels for a page, with marks at the predicted ones."""
     (predicted,), (scores,) = ranking(answer, x), all_labels(answer, x)
-    return [{"✓ " * (name in predicted) + name: scores[name] for name in scores}]
+    marks = {name: "✓ " if name in predicted else "" for name in scores}
+    return [{marks[name] + name: score for name, score in scores.items()}]
 
 
 class MultiLabel(_Classification):
@@ -118,9 +122,9 @@ class MultiLabel(_Classification):
     page = Page(("probabilities",), _checked_labels, TEXTS)
 
     def read(self, path, columns, arguments=None):
-        found = read_labelled(path, columns, arguments)
+        data = read_labelled(path, columns, arguments)
         classes = None if arguments is None else self._labels((), arguments)
-        names = found.label_lists(columns.label_separator, classes)
+        names = data.label_lists(columns.label_separator, classes)
         labels = self._labels(itertools.chain(*names), arguments)
         if not labels:
             raise AlbertError(
@@ -132,11 +136,11 @@ class MultiLabel(_Classification):
                 f"All texts of {path} have the labels {listed(labels)}. Expected texts "
                 "without them, too, with an empty label."
             )
-        common.import_tensorflow()
+        import_tensorflow()
         from albert_tf.trainers.labels import multi_hot
 
-        y = multi_hot(found.x, names, len(labels), labels)
-        return self._examples(found, y, labels)
+        y = multi_hot(data.x, names, len(labels), labels)
+        return self._examples(data, y, labels)
 
     def _names(self, examples):
         labels = np.array(examples.arguments["labels"], object)
@@ -164,6 +168,7 @@ class MultiLabel(_Classification):
     def mistakes(self, model, examples, predicted):
         truth, chosen = np.asarray(examples.y), predicted["chosen"]
         probabilities = predicted["probabilities"]
+        # The probability of what is true: that a class applies, or that it does not.
         given = np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-12)
 
         def named(i, wrong):
@@ -172,15 +177,15 @@ class MultiLabel(_Classification):
             more = f"… ({len(names)})" if len(names) > MOST_NAMES else ""
             return "|".join(names[:MOST_NAMES]) + more
 
-        rows = (
-            {
+        def mistake(i, loss):
+            return {
                 "example": i + 1,
                 "missed": named(i, truth > chosen),
                 "wrong": named(i, chosen > truth),
-                # In nats, the sum over the classes.
                 "loss": float(loss),
                 **text_columns(examples.x, i),
             }
-            for i, loss in enumerate(-np.log(given).sum(axis=1))
-        )
-        return worst(rows)
+
+        # In nats, the sum over the classes.
+        losses = -np.log(given).sum(axis=1)
+        return worst(mistake(i, loss) for i, loss in enumerate(losses))

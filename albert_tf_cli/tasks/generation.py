@@ -1,7 +1,7 @@
 """Files of misspelt sentences, and of articles with summaries."""
 
 import albert_tf
-from albert_tf_cli.demo_pages import Page, marked
+from albert_tf_cli.tasks.pages import Page, marked
 from albert_tf_cli.tasks.task import Examples, Task
 
 _MISSPELT = (("你再饭店看书。",), ("姐姐想在来一次车站。",))

@@ -3,7 +3,7 @@
 import numpy as np
 
 import albert_tf
-from albert_tf_cli.demo_pages import Page, all_labels
+from albert_tf_cli.tasks.pages import Page, all_labels
 from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks
 from albert_tf_lite.errors import AlbertError
 

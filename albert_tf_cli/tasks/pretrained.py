@@ -2,7 +2,7 @@
 
 import functools
 
-from albert_tf_cli.demo_pages import Page, ranking
+from albert_tf_cli.tasks.pages import Page, ranking
 from albert_tf_cli.tasks.task import Task
 
 _RANKING = functools.partial(ranking, name="token_str")

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 import albert_tf
-from albert_tf_cli.demo_pages import TEXTS, Page
+from albert_tf_cli.tasks.pages import TEXTS, Page
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled
 from albert_tf_lite.answers import cosines
 

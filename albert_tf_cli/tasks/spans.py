@@ -3,7 +3,7 @@
 import warnings
 
 import albert_tf
-from albert_tf_cli.demo_pages import Page, marked
+from albert_tf_cli.tasks.pages import Page, marked
 from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks, worst
 from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.exported_model import ExportedModel
@@ -24,16 +24,16 @@ class TokenClassification(Task):
     page = Page(("marked",), _marked_entities, _SENTENCES)
 
     def read(self, path, columns, arguments=None):
-        found = albert_tf.data.read_tagged_texts(path, columns.encoding, columns.sheet)
-        labels = found.labels if arguments is None else arguments["labels"]
+        data = albert_tf.data.read_tagged_texts(path, columns.encoding, columns.sheet)
+        labels = data.labels if arguments is None else arguments["labels"]
         if not labels:
             raise AlbertError(f"No text of {path} has an entity.")
-        if other := sorted(set(found.labels) - set(labels)):
+        if other := sorted(set(data.labels) - set(labels)):
             raise AlbertError(
                 f"{path} has the labels {listed(other, 10)}. Expected only "
                 f"{listed(labels, 10)}."
             )
-        return Examples(found.x, found.spans, {"labels": labels})
+        return Examples(data.x, data.spans, {"labels": labels})
 
     def blocks(self, path, columns, fields, size):
         from albert_tf.data.sets.tagged_texts import has_tags, read_entities
@@ -73,16 +73,23 @@ class TokenClassification(Task):
                 for start, end, label, *scores in spans
             )
 
-        rows = []
-        for i, (text, spans) in enumerate(zip(examples.x, examples.y, strict=True)):
-            found, right = {span[:3] for span in predicted[i]}, set(spans)
-            missed = [span for span in spans if span not in found]
-            wrong = [span for span in predicted[i] if span[:3] not in right]
-            # 1 for each missed entity, and the score of each wrong one.
-            loss = len(missed) + sum(float(score) for *_, score in wrong)
-            row = {"missed": named(text, missed), "wrong": named(text, wrong)}
-            rows.append({"example": i + 1, **row, "loss": loss, "text": text})
-        return worst(rows)
+        def mistake(number, text, right, answered):
+            spans = {span[:3] for span in answered}
+            missed = [span for span in right if span not in spans]
+            wrong = [span for span in answered if span[:3] not in right]
+            return {
+                "example": number,
+                "missed": named(text, missed),
+                "wrong": named(text, wrong),
+                # 1 for each missed entity, and the score of each wrong one.
+                "loss": len(missed) + sum(float(score) for *_, score in wrong),
+                "text": text,
+            }
+
+        mistakes = []
+        for i, answered in enumerate(predicted):
+            mistakes.append(mistake(i + 1, examples.x[i], examples.y[i], answered))
+        return worst(mistakes)
 
 
 def _ranked_answers(answer, x):
@@ -100,17 +107,17 @@ class QuestionAnswering(Task):
     page = Page(("probabilities", "marked"), _ranked_answers, _QUESTIONS)
 
     def read(self, path, columns, arguments=None):
-        found = albert_tf.data.read_squad(path, columns.encoding).for_training()
-        if found.moved or found.absent or found.skipped:
+        data = albert_tf.data.read_squad(path, columns.encoding).for_training()
+        if data.moved or data.absent or data.skipped:
             warnings.warn(
-                f"{path}: {found.moved} answers had a wrong answer_start, which was "
-                f"corrected; {found.absent} answers are not in their context; "
-                f"{found.skipped} questions have no valid answer and are skipped.",
+                f"{path}: {data.moved} answers had a wrong answer_start, which was "
+                f"corrected; {data.absent} answers are not in their context; "
+                f"{data.skipped} questions have no valid answer and are skipped.",
                 stacklevel=2,
             )
-        if not len(found):
+        if not len(data):
             raise AlbertError(f"{path} has no question with its answer in the context.")
-        return Examples(found.x, found.answers)
+        return Examples(data.x, data.answers)
 
     def blocks(self, path, columns, fields, size):
         if columns.text is not None or not has_own_form(path, columns, "question"):

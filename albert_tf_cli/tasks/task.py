@@ -5,26 +5,27 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import albert_tf
-from albert_tf_cli.demo_pages import Page
+from albert_tf_cli.shared.column_options import ColumnOptions
+from albert_tf_cli.tasks.pages import Page
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
+if TYPE_CHECKING:
+    from albert_tf.data.files.tables import Table
+    from albert_tf.models import AlbertTask
+
+    Model = AlbertTask | ExportedModel
+
+# The examples of a model: a list, or the tuple of the lists of their parts.
+Inputs = list | tuple[list, ...]
+# What a pipeline answers for an example.
+Answer = dict[str, Any] | list
+
 # Keys of an answer that `predict` prints, in this order.
 _PRINTED = ("label", "answer", "score")
-
-
-class Columns(NamedTuple):
-    """Columns by name or number, encoding and sheet; `None` if to be found."""
-
-    label: str | None = None
-    text: str | None = None
-    text_b: str | None = None
-    label_separator: str | None = None
-    encoding: str | None = None
-    sheet: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,16 +67,16 @@ class Task:
         name: string, as for `--task`.
         requires: tuple of strings, the optional packages of its scores.
         page: optional `Page`, what `demo` shows.
-        read: optional method of a path, `Columns` and the arguments of a model, or
-            `None` before there is one, that returns the `Examples` of a file.
+        read: optional method of a path, `ColumnOptions` and the arguments of a model,
+            or `None` before there is one, that returns the `Examples` of a file.
         scores: optional method of examples and predicted, a dict of the scores that
             Keras does not compute.
         mistakes: optional method of model, examples and predicted: wrong predictions,
             the worst first, as dicts by column. `explain` colours `text` and `text_b`.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
-        splits_labels: optional `True` if `read` uses the separator of `Columns`.
-        takes_columns: optional `True` if `read` uses the columns of `Columns`.
+        splits_labels: optional `True` if `read` uses the separator of `ColumnOptions`.
+        takes_columns: optional `True` if `read` uses the columns of `ColumnOptions`.
         skips_invalid: optional `True` if `read` takes `skip_invalid=True`, to leave
             out examples with an invalid label.
     """
@@ -110,44 +111,46 @@ class Task:
 
     def class_examples(self, examples: Examples) -> dict[str, str]:
         """Return the first text, or part of a text, of each class."""
-        found = dict.fromkeys(examples.arguments.get("labels", ()), "")
+        first = dict.fromkeys(examples.arguments.get("labels", ()), "")
         for label, text in self.class_texts(examples):
-            found[label] = found[label] or text
-        return found
+            first[label] = first[label] or text
+        return first
 
-    def tune(self, model: Any, dev: Examples, batch_size: int | None) -> None:
+    def tune(self, model: "AlbertTask", dev: Examples, batch_size: int | None) -> None:
         """Set attributes of the model that are chosen on dev, such as thresholds."""
 
-    def predict(self, model: Any, x: Any, batch_size: int | None) -> Any:
+    def predict(self, model: "Model", x: Inputs, batch_size: int | None) -> Any:
         """Return the predictions that `scores`, `report` and `mistakes` compare."""
         if isinstance(model, ExportedModel):
             return model.outputs(x, batch_size)
         return model.predict(x, batch_size=batch_size, verbose=0)
 
     def evaluate(
-        self, model: Any, examples: Examples, batch_size: int | None
+        self, model: "Model", examples: Examples, batch_size: int | None
     ) -> dict[str, float]:
         """Return the `scores` of a model."""
         if self.scores is None:
             return {}
         return self.scores(examples, self.predict(model, examples.x, batch_size))
 
-    def report(self, model: Any, examples: Examples, predicted: Any) -> dict[str, Any]:
+    def report(
+        self, model: "Model", examples: Examples, predicted: Any
+    ) -> dict[str, Any]:
         """Return what `evaluate` prints: scores, and dicts of scores as rows."""
         return self.scores(examples, predicted) if self.scores else {}
 
-    def fields(self, model: Any) -> tuple[str, ...]:
+    def fields(self, model: "Model") -> tuple[str, ...]:
         """Return the names of the parts of an example."""
         fields = model.fields
         is_single = "text_pair" in fields and not model.pairs
         return fields[:1] if is_single else fields
 
-    def inputs(self, fields: tuple[str, ...], lines: list[str]) -> Any:
+    def inputs(self, fields: tuple[str, ...], lines: list[str]) -> Inputs:
         """Return lines as the input of the model; tabs separate its parts."""
         return lines if len(fields) == 1 else split_lines(lines, fields)
 
     def blocks(
-        self, path: str, columns: Columns, fields: tuple[str, ...], size: int
+        self, path: str, columns: ColumnOptions, fields: tuple[str, ...], size: int
     ) -> Iterator[tuple[Any, list[dict] | None]]:
         """Yield the input of the model and the records of each `size` rows of a file.
 
@@ -165,7 +168,8 @@ class Task:
                 yield self.inputs(fields, block), None
             return
         roles = self.roles(fields)
-        given = dict(zip(roles, columns[1:3], strict=False))
+        # --text-column and --text-b-column name the first two parts.
+        given = dict(zip(roles, (columns.text, columns.text_b), strict=False))
         for table in table_blocks(path, size, encoding, columns.sheet, given):
             cells = self.cells(table, roles)
             yield cells if len(cells) > 1 else cells[0], table.records()
@@ -174,12 +178,12 @@ class Task:
         """Return the roles of columns that hold fields, as in `COLUMN_NAMES`."""
         return tuple("text_b" if name == "text_pair" else name for name in fields)
 
-    def cells(self, table: Any, roles: tuple[str, ...]) -> tuple[list, ...]:
+    def cells(self, table: "Table", roles: tuple[str, ...]) -> tuple[list, ...]:
         """Find the columns of a table, and return the cells of each."""
         table.find(*roles)
         return tuple(table.strings(role) for role in roles)
 
-    def columns(self, answer: Any) -> dict[str, str | float]:
+    def columns(self, answer: Answer) -> dict[str, str | float]:
         """Return the columns that `predict` prints before the text, by name."""
         if isinstance(answer, list):
             return {
@@ -193,12 +197,19 @@ class Task:
         return {name: answer[name] for name in printed or answer}
 
 
-def read_labelled(path: str, columns: Columns, arguments: dict | None = None) -> Any:
+def read_labelled(
+    path: str, columns: ColumnOptions, arguments: dict | None = None
+) -> Any:
     """Read a table; with arguments, of pairs if the model takes pairs."""
     pairs = None if arguments is None else arguments["pairs"]
-    names = columns.label, columns.text, columns.text_b
     return albert_tf.data.read_labelled_texts(
-        path, *names, pairs=pairs, encoding=columns.encoding, sheet=columns.sheet
+        path,
+        columns.label,
+        columns.text,
+        columns.text_b,
+        pairs=pairs,
+        encoding=columns.encoding,
+        sheet=columns.sheet,
     )
 
 
@@ -231,7 +242,7 @@ def split_lines(lines: list[str], fields: tuple[str, ...]) -> tuple[list[str], .
 
 
 def whole_blocks(
-    x: Any, ids: list, fields: tuple[str, ...], size: int
+    x: Inputs, ids: list, fields: tuple[str, ...], size: int
 ) -> Iterator[tuple[Any, list[dict]]]:
     """Yield blocks of examples, as `Task.blocks`; their records have the ids."""
     for start in range(0, len(ids), size):
@@ -243,12 +254,12 @@ def whole_blocks(
         yield tuple(part) if isinstance(x, tuple) else part[0], records
 
 
-def as_columns(x: Any) -> tuple[list, ...]:
+def as_columns(x: Inputs) -> tuple[list, ...]:
     """Return the lists of the parts of examples."""
     return x if isinstance(x, tuple) else (x,)
 
 
-def text_columns(x: Any, index: int) -> dict[str, str]:
+def text_columns(x: Inputs, index: int) -> dict[str, str]:
     """Return the text, or both texts of a pair, of an example as columns."""
     if isinstance(x, tuple):
         return {"text": x[0][index], "text_b": x[1][index]}

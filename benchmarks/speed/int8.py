@@ -21,8 +21,9 @@ import numpy as np
 import onnx
 from onnxruntime import quantization
 
-from albert_tf_cli.evaluation import checked_reader, read_remembered
-from albert_tf_cli.tasks import Columns, task_named
+from albert_tf_cli.shared.column_options import ColumnOptions
+from albert_tf_cli.tasks import task_named
+from albert_tf_cli.tasks.reading import checked_reader, read_remembered
 from benchmarks.lib.harness import compared, console, in_turn, table_of, write_results
 
 COLUMNS = ("MB", "accuracy", "as float32", "one batch", "texts/s", "ratio", "cpu_ratio")
@@ -53,7 +54,7 @@ def measured(folder, file, arguments):
     task, trained = task_named(answer.task), answer.model
     read = checked_reader(task)
     examples = read_remembered(
-        folder, Columns(), lambda x: read(file, x, trained.get_config())
+        folder, ColumnOptions(), lambda x: read(file, x, trained.get_config())
     )
     examples = examples.select(range(min(len(examples), arguments.examples)))
     alone = examples.select(range(min(len(examples), ALONE)))

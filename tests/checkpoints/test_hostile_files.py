@@ -40,11 +40,11 @@ def test_a_hostile_file_is_refused(name, tmp_path):
 # Prints seconds and MB beyond those of the import, whose peak is forgotten.
 MEASURED = """
 import pathlib, re, time
-import albert_tf_cli, albert_tf_cli.common
+import albert_tf_cli, albert_tf_cli.shared.importing
 def peak():
     status = pathlib.Path("/proc/self/status").read_text()
     return int(re.search("VmHWM: *(.*) kB", status)[1]) / 1e3
-albert_tf_cli.common.import_tensorflow()
+albert_tf_cli.shared.importing.import_tensorflow()
 pathlib.Path("/proc/self/clear_refs").write_text("5")
 before, start = peak(), time.monotonic()
 try:

@@ -18,7 +18,7 @@ from task_cases import CASES
 from tiers import few
 
 import albert_tf
-from albert_tf_cli.demo_server import build_page, launch, open_model, own_examples
+from albert_tf_cli.commands.demo import build_page, launch, open_model, own_examples
 from albert_tf_cli.tasks import task_named
 from albert_tf_lite.errors import AlbertError
 

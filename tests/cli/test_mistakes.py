@@ -12,7 +12,7 @@ from conftest import GOLDEN
 from small_classifier import small_classifier
 
 import albert_tf_cli
-from albert_tf_cli import common
+from albert_tf_cli.shared import console
 from albert_tf_lite.unknown import UnknownTokensWarning
 
 FILES = {
@@ -108,7 +108,7 @@ LATE = {
 def test_a_mistake_is_one_line_and_changes_nothing(command, folder, monkeypatch):
     monkeypatch.chdir(folder)
     if command in EARLY:
-        monkeypatch.delattr(common, "import_tensorflow")
+        monkeypatch.delattr("albert_tf.quiet_import.import_tensorflow")
     before = digests(folder)
     assert {**EARLY, **LATE}[command] in refused(*command.split())
     assert digests(folder) == before and not (folder / "out").exists()
@@ -153,9 +153,9 @@ def test_control_characters_are_escaped_on_a_terminal(capsys, monkeypatch):
         (False, line),
         (True, '{"label": "a\\u009b31m\\u202e"}\t好'),
     ):
-        console = type(common.console)(force_terminal=is_terminal, markup=False)
-        monkeypatch.setattr(common, "console", console)
-        common.print_line(line)
+        terminal = type(console.console)(force_terminal=is_terminal, markup=False)
+        monkeypatch.setattr(console, "console", terminal)
+        console.print_line(line)
         assert capsys.readouterr().out == f"{expected}\n"
-    common.print_summary({"labels": ["\x1b[31m差", "好"]})
+    console.print_summary({"labels": ["\x1b[31m差", "好"]})
     assert r"\u001b[31m差, 好" in capsys.readouterr().out

@@ -16,9 +16,10 @@ from rich.console import Console
 from small_classifier import LABELS, TEXTS, small_classifier
 
 import albert_tf
-from albert_tf.data.files.tables import read_table
 from albert_tf.tools import IntegratedGradients
-from albert_tf_cli import common, evaluation
+from albert_tf_cli.commands import evaluate as evaluate_command
+from albert_tf_cli.shared.exported_files import open_network
+from albert_tf_cli.tasks import answer_output
 from albert_tf_lite import network_files
 from albert_tf_lite.errors import AlbertError
 
@@ -225,7 +226,9 @@ def test_explain_colours_the_text(folder, monkeypatch):
     (characters,) = values["explanation"]["characters"]
     assert characters == pytest.approx(found.values[0].tolist(), abs=1e-5)
     colours = {"color_system": "truecolor", "highlight": False, "markup": False}
-    monkeypatch.setattr(common, "console", Console(force_terminal=True, **colours))
+    monkeypatch.setattr(
+        answer_output, "console", Console(force_terminal=True, **colours)
+    )
     coloured = run(*predict, "--explain").stdout
     assert "\x1b[30;48;2;" in coloured
     assert re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", coloured).endswith(plain)
@@ -264,7 +267,7 @@ def test_a_failed_export_after_a_training_is_said(folder, tmp_path, monkeypatch)
     assert not names & {"model.onnx", ".training"}
     command = message.split("run: albert-tf ")[1].split()
     run(*command)
-    assert common.open_network(str(output)).path == str(file)
+    assert open_network(str(output)).path == str(file)
 
 
 @pytest.mark.slow
@@ -298,7 +301,7 @@ def test_finetune_keeps_int8_where_it_agrees_and_predict_says_so(
 
 
 def test_a_report_of_a_classifier(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluation, "EXPLAINED", 1)
+    monkeypatch.setattr(evaluate_command, "EXPLAINED", 1)
     report = tmp_path / "report"
     evaluate = ("evaluate", folder / "single", folder / "test.tsv", "--json")
     result = run(*evaluate, "--report", report)

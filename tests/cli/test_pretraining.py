@@ -17,7 +17,7 @@ from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.saving import Saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.pretraining import write_weights
-from albert_tf_cli import common
+from albert_tf_cli.shared import progress
 
 # Traced steps are faster than eager ones from some ten on.
 pytestmark = pytest.mark.traced
@@ -62,7 +62,7 @@ def options(records, output, **changes):
 
 @pytest.mark.slow
 def test_from_random_weights(folder, records, tmp_path, monkeypatch):
-    monkeypatch.setattr(common, "LINE_EVERY", 0.01)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.01)
     changes = {"config": folder / "config.json", "ngram": 1}
     changes |= {"mask-selection-rate": "0.3:0.15", "ema-momentum": 0.9}
     result = run(*options(records, tmp_path, **changes))

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 
 import albert_tf
 import albert_tf_cli
-from albert_tf_cli import chinese_help, fine_tuning
+from albert_tf_cli.commands import finetune
+from albert_tf_cli.shared import chinese_help
 
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
 COMMANDS = typer.main.get_command(albert_tf_cli.app).commands
@@ -95,7 +96,7 @@ def test_each_command_has_help_in_groups_with_examples(command):
 
 
 def test_an_option_identifies_a_training_or_not():
-    identifying, others = fine_tuning.IDENTIFYING, fine_tuning.OTHERS
+    identifying, others = finetune.IDENTIFYING, finetune.OTHERS
     names = [x.name for x in COMMANDS["finetune"].params if x.name != "help"]
     assert sorted([*identifying, *others]) == sorted(names)
 

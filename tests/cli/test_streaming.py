@@ -27,8 +27,9 @@ from processes import PATH
 from small_classifier import CHARACTERS, small_classifier
 
 import albert_tf
-from albert_tf.data.files.tables import read_table
-from albert_tf_cli import common, streaming
+from albert_tf_cli.commands import predict
+from albert_tf_cli.shared import journal, progress
+from albert_tf_cli.tasks import blocks
 
 pytestmark = needs_onnx
 TEXTS = ["很好", "", "太差了", "😀好\u2028", "不", "我想你", "一 般", "差！"]
@@ -47,7 +48,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(streaming, "BLOCK", 3)
+    monkeypatch.setattr(blocks, "BLOCK", 3)
 
 
 def write_table(path, count):
@@ -58,7 +59,7 @@ def write_table(path, count):
 
 def interrupt_after(number, error):
     """Raise an error once the blocks of a number are written."""
-    append, calls = streaming.append, []
+    append, calls = journal.append, []
 
     def append_or_raise(journal, answers):
         calls.append(answers)
@@ -69,7 +70,7 @@ def interrupt_after(number, error):
             journal.flush()
             raise error
 
-    return mock.patch.object(streaming, "append", append_or_raise), calls
+    return mock.patch.object(predict, "append", append_or_raise), calls
 
 
 # === Formats ===
@@ -215,7 +216,7 @@ def test_an_interrupted_run_is_resumed(model, tmp_path, small_blocks, error):
 
 
 def test_a_model_without_an_exported_file_resumes(tmp_path, small_blocks, monkeypatch):
-    monkeypatch.setattr(common, "LINE_EVERY", 0.001)
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.001)
     small_classifier(2).save_to_preset(tmp_path / "model")
     file = write_table(tmp_path / "a.tsv", 8)
     command = ("predict", tmp_path / "model", file, "--output", tmp_path / "b.tsv")
@@ -260,7 +261,7 @@ def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
     before, state = file.read_bytes(), file.stat()
     after = CHANGES[kind](before.decode().splitlines(True))
     command = ("predict", model, file, "--output", output, "--workers", 1)
-    append = streaming.append
+    append = journal.append
 
     # 5 blocks: during the answers, and between answers and records.
     for moment, in_place in itertools.product((1, 5), (True, False)):
@@ -273,7 +274,7 @@ def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
                 # As if within the resolution of the clock.
                 os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
 
-        with mock.patch.object(streaming, "append", append_and_change):
+        with mock.patch.object(predict, "append", append_and_change):
             assert "a.tsv has changed since" in refused(*command)
         assert not output.exists()
         assert "unfinished run with other texts" in refused(*command)
@@ -294,7 +295,7 @@ def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
 def test_rows_keep_their_answers_whenever_the_file_changes(
     model, tmp_path, monkeypatch, kind
 ):
-    monkeypatch.setattr(streaming, "BLOCK", 100)
+    monkeypatch.setattr(blocks, "BLOCK", 100)
     random, file = np.random.default_rng(0), tmp_path / "a.tsv"
     texts = ["".join(random.choice([*CHARACTERS], 12)) for _ in range(2000)]
     before = [f"{i}\t{text}\n" for i, text in enumerate(texts)]

@@ -20,10 +20,12 @@ import albert_tf
 from albert_tf.data.files.tables import read_table
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
-from albert_tf_cli import evaluation
-from albert_tf_cli.evaluation import read_remembered
-from albert_tf_cli.fine_tuning import Freeze, PoolingMode, _warn_of_rare_class
-from albert_tf_cli.tasks import TASKS, Columns, Examples, split
+from albert_tf_cli.commands import evaluate
+from albert_tf_cli.commands.finetune import Freeze, PoolingMode
+from albert_tf_cli.shared.column_options import ColumnOptions
+from albert_tf_cli.tasks import TASKS, Examples, split
+from albert_tf_cli.tasks.data_warnings import warn_of_rare_class
+from albert_tf_cli.tasks.reading import read_remembered
 from albert_tf_lite.errors import AlbertError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* dev examples")
@@ -168,7 +170,7 @@ def test_a_task_from_a_file_to_answers(name, trained, monkeypatch, tmp_path):
 
     # The columns of the training are remembered.
     report = ("--report", tmp_path) if task.mistakes else ()
-    monkeypatch.setattr(evaluation, "EXPLAINED", 1)
+    monkeypatch.setattr(evaluate, "EXPLAINED", 1)
     values = json.loads(run("evaluate", model, data, "--json", *report).stdout)
     assert values[case.score] == pytest.approx(best, abs=1e-5)
     assert f"{values[case.score]:.4g}" in run("evaluate", model, data).stdout
@@ -185,7 +187,7 @@ def test_a_task_from_a_file_to_answers(name, trained, monkeypatch, tmp_path):
         assert row.endswith(f"\t{line}") and all(x in str(answer) for x in shown[:1])
 
     # Files as for `finetune`.
-    x = task.read(str(data), Columns()).x
+    x = task.read(str(data), ColumnOptions()).x
     examples = [*zip(*x, strict=True)] if isinstance(x, tuple) else map("".join, x)
     run("predict", model, data, "--json", "--output", tmp_path / "found.jsonl")
     lines = (tmp_path / "found.jsonl").read_text("utf-8").splitlines()
@@ -354,7 +356,7 @@ def test_data_that_teach_little_are_named(start_of_training, tmp_path):
     assert settings["class_weight"] == {0: 25.5, 1: 0.51}
     assert settings["maximise"] == "macro_f1"
     with warnings.catch_warnings(action="error"):
-        _warn_of_rare_class({"PER": 3}, None)
+        warn_of_rare_class({"PER": 3}, None)
     for task, y in (
         ("text-classification", ["a", "b", "b"]),
         ("multi-label", [[1, 1], [0, 1]]),
@@ -399,8 +401,8 @@ def test_the_separator_of_the_training_is_remembered(tmp_path):
     path.write_text("label\ttext\n快~好\t一\n快\t二\n", "utf-8")
     settings = {"settings": {"label_separator": "~", "text_column": "text"}}
     (tmp_path / "metrics.json").write_text(json.dumps(settings), "utf-8")
-    given = Columns(label_separator="~")
-    for columns in (given, read_remembered(tmp_path, Columns(), lambda x: x)):
+    given = ColumnOptions(label_separator="~")
+    for columns in (given, read_remembered(tmp_path, ColumnOptions(), lambda x: x)):
         examples = read(path, columns)
         assert examples.arguments["labels"] == ["好", "快"]
         assert np.array(examples.y).tolist() == [[1, 1], [0, 1]]
@@ -408,4 +410,4 @@ def test_the_separator_of_the_training_is_remembered(tmp_path):
     known = examples.arguments
     assert np.array(read(path, given, known).y).tolist() == [[1, 1], [0, 1]]
     with pytest.raises(AlbertError, match="Line 2 .* '快~好'. Expected some of the"):
-        read(path, Columns(), known)
+        read(path, ColumnOptions(), known)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from albert_tf.evaluation import classification_report, entity_scores, worst_mistakes
-from albert_tf_cli.evaluation import _print_report, write_report
+from albert_tf_cli.shared.error_report import write_report
+from albert_tf_cli.shared.score_output import print_scores
 
 # === Lists ===
 
@@ -72,7 +73,7 @@ def test_a_thousand_classes_are_readable(tmp_path, capsys):
     }
     assert (second["truth"], second["predicted"]) == (labels[1], labels[0])
 
-    _print_report(scores)
+    print_scores(scores)
     printed = capsys.readouterr().out
     assert printed.count("\n") < 200 and max(map(len, printed.split("\n"))) < 1000
     # A row of scores, and pairs.
@@ -91,7 +92,7 @@ def test_a_thousand_classes_are_readable(tmp_path, capsys):
 
 def test_entities_of_many_types_are_readable(capsys):
     truth = [[(0, 1, f"type{i:04}"), (2, 3, "last")] for i in range(1000)]
-    _print_report(entity_scores(truth, [row[:1] for row in truth]))
+    print_scores(entity_scores(truth, [row[:1] for row in truth]))
     printed = capsys.readouterr().out
     assert printed.count("\n") < 60 and "1,001 classes" in printed
     assert re.search(r"last .* 0.0000 .* 1000 ", printed)

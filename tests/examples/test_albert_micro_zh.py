@@ -10,7 +10,7 @@ from lite_tasks import needs_onnx
 from albert_tf import inspect_checkpoint
 from albert_tf.data.sets.labelled_texts import read_labelled_texts
 from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier
-from albert_tf_cli.common import open_network
+from albert_tf_cli.shared.exported_files import open_network
 from zh.sizes import SIZES
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"

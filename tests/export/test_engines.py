@@ -32,7 +32,7 @@ from albert_tf import models
 from albert_tf.export import LiteRTModel, OnnxModel, engines, exported, litert, onnx
 from albert_tf.export.engines import largest_difference
 from albert_tf.tokenizers import SentencePieceTokenizer
-from albert_tf_cli.common import open_network
+from albert_tf_cli.shared.exported_files import open_network
 from albert_tf_lite.errors import AlbertError
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -15,8 +15,9 @@ from albert_tf.checkpoints import open_checkpoint, save_checkpoint
 from albert_tf.pretraining import PretrainingData
 from albert_tf.pretraining.records.corpus import Corpus
 from albert_tf.pretraining.records.shard_maker import ShardMaker
-from albert_tf_cli.evaluation import checked_reader
-from albert_tf_cli.tasks import Columns, Task
+from albert_tf_cli.shared.column_options import ColumnOptions
+from albert_tf_cli.tasks import Task
+from albert_tf_cli.tasks.reading import checked_reader
 from albert_tf_lite.changes import unchanged
 
 # === Functions that begin to read a file, and return it and how to go on ===
@@ -65,7 +66,7 @@ def labelled_texts(folder):
             change(pathlib.Path(path))
             raise ValueError("of the second half")
 
-    return file, lambda: checked_reader(Reader())(file, Columns())
+    return file, lambda: checked_reader(Reader())(file, ColumnOptions())
 
 
 CASES = {

@@ -28,7 +28,7 @@ from small_classifier import VOCABULARY
 
 import albert_tf
 import albert_tf_lite
-from albert_tf_cli.common import open_network
+from albert_tf_cli.shared.exported_files import open_network
 from albert_tf_lite.errors import import_extra
 from albert_tf_lite.packing import PackedRow, batches_of, pad
 from albert_tf_lite.unknown import warn

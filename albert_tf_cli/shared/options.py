@@ -1,20 +1,30 @@
-"""Options shared by commands, and the groups of options in `--help`."""
+"""Commands of frozen options, options that several commands have, and their groups."""
 
+import dataclasses
 import functools
+import inspect
 import os
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
 import typer.core
 
 from albert_tf.files import check_directory
-from albert_tf_cli import common
-from albert_tf_cli.chinese_help import Translated
+from albert_tf_cli.shared.checks import complete_checkpoint
+from albert_tf_cli.shared.chinese_help import Translated
+from albert_tf_cli.shared.progress import progress_lines
 
 GROUPS = (
-    *("Arguments", "Data", "Model", "Masks", "Training", "Output"),
-    *("Options", "Advanced"),
+    "Arguments",
+    "Data",
+    "Model",
+    "Masks",
+    "Training",
+    "Output",
+    "Options",
+    "Advanced",
 )
 
 
@@ -25,11 +35,12 @@ class Group(Translated, typer.core.TyperGroup):
 class Command(Translated, typer.core.TyperCommand):
     """A command whose help lists its options in groups, in the order of `GROUPS`.
 
-    Its context's `obj` is the function that `common.progress_lines` yields.
+    Its context's `obj` is the function that `progress_lines` yields.
     """
 
     def invoke(self, ctx):
-        with common.progress_lines(ctx.info_name) as ctx.obj:
+        with progress_lines(ctx.info_name) as report_progress:
+            ctx.obj = report_progress
             return super().invoke(ctx)
 
     def parse_args(self, ctx, args):
@@ -50,6 +61,39 @@ class Command(Translated, typer.core.TyperCommand):
             if records:
                 with formatter.section(group):
                     formatter.write_dl(records)
+
+
+def takes_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function `(context, options)`.
+
+    The annotation of `options` is a frozen dataclass. Its fields are the options of
+    the command, declared as typer's, in the order of `--help`.
+    """
+    options_class = inspect.get_annotations(function)["options"]
+
+    @functools.wraps(function)
+    def command(context: typer.Context, **values: Any) -> None:
+        function(context, options_class(**values))
+
+    parameters = [
+        inspect.Parameter(
+            "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+        )
+    ]
+    for field in dataclasses.fields(options_class):
+        is_required = field.default is dataclasses.MISSING
+        parameters.append(
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if is_required else field.default,
+                annotation=field.type,
+            )
+        )
+    # typer reads both.
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {x.name: x.annotation for x in parameters}
+    return command
 
 
 def _option(group: str, help: str, *names: str, **settings: Any) -> Any:
@@ -83,14 +127,14 @@ Checkpoint = Annotated[
         "directory, an archive, its prefix (.../albert_model.ckpt), any of its files, "
         "or the name of a release such as albert_tiny_zh. CHECKPOINT:HEAD chooses one "
         "of several heads.",
-        autocompletion=common.complete_checkpoint,
+        autocompletion=complete_checkpoint,
     ),
 ]
 Model = Annotated[
     str,
     typer.Argument(
         help="Directory written by `finetune`.",
-        autocompletion=common.complete_checkpoint,
+        autocompletion=complete_checkpoint,
     ),
 ]
 OutputDirectory = Annotated[
@@ -131,7 +175,7 @@ StartCheckpoint = Annotated[
     str | None,
     model_option(
         "Checkpoint to start from, a path or a release, or CHECKPOINT:HEAD.",
-        autocompletion=common.complete_checkpoint,
+        autocompletion=complete_checkpoint,
     ),
 ]
 Config = Annotated[

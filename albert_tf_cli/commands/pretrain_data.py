@@ -1,14 +1,17 @@
 """The command `albert-tf pretrain-data`."""
 
+import dataclasses
 import functools
 import pathlib
-import types
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from albert_tf_cli import common
-from albert_tf_cli.options import (
+from albert_tf_cli.shared.column_options import ColumnOptions, columns_of
+from albert_tf_cli.shared.console import console, format_value, print_summary
+from albert_tf_cli.shared.importing import import_tensorflow
+from albert_tf_cli.shared.options import (
     Encoding,
     Seed,
     Sheet,
@@ -18,8 +21,14 @@ from albert_tf_cli.options import (
     directory_option,
     mask_option,
     output_option,
+    takes_options,
 )
+from albert_tf_cli.shared.progress import progress_bar
+from albert_tf_cli.tasks import task_named
 from albert_tf_lite.errors import AlbertError
+
+if TYPE_CHECKING:
+    from albert_tf.pretraining import LabelledSet
 
 Engine = Literal["process", "ray"]
 Segmenter = Literal["jieba", "whitespace"]
@@ -32,13 +41,21 @@ MarkedLabels = Annotated[
 ]
 
 # Options that apply to labelled files.
-_LABELLED = {"--labelled", "--vocab", "--output", "--sequence-length", "--cased"}
-_LABELLED |= {"--encoding", "--sheet"}
+_LABELLED = {
+    "--labelled",
+    "--vocab",
+    "--output",
+    "--sequence-length",
+    "--cased",
+    "--encoding",
+    "--sheet",
+}
 
 
-def pretrain_data(
-    context: typer.Context,
-    *,
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PretrainDataOptions:
+    """The options of `albert-tf pretrain-data`."""
+
     files: Annotated[
         list[str] | None,
         data_option(
@@ -46,7 +63,7 @@ def pretrain_data(
             ".zst and JSON lines (.jsonl).",
             "--input",
         ),
-    ] = None,
+    ] = None
     labelled: Annotated[
         list[str] | None,
         data_option(
@@ -55,33 +72,33 @@ def pretrain_data(
             "text-classification, regression, token-classification or "
             "question-answering."
         ),
-    ] = None,
-    vocab: Annotated[str, data_option("A vocab.txt or SentencePiece model.")],
-    output: Annotated[str, directory_option("Directory for the records.")],
-    sequence_length: Annotated[int, output_option("Tokens per sequence.")] = 512,
+    ] = None
+    vocab: Annotated[str, data_option("A vocab.txt or SentencePiece model.")]
+    output: Annotated[str, directory_option("Directory for the records.")]
+    sequence_length: Annotated[int, output_option("Tokens per sequence.")] = 512
     order: Annotated[
         Order,
         output_option(
             "Labels of pairs: sop (ALBERT), nsp (BERT), three_way (StructBERT), none "
             "(RoBERTa)."
         ),
-    ] = "sop",
+    ] = "sop"
     duplicates: Annotated[
         int, output_option("Number of times the text is used, in other pairs.")
-    ] = 1,
+    ] = 1
     keep_unpaired: Annotated[
         bool, output_option("Keep sentences without a second.", "--keep-unpaired")
-    ] = False,
+    ] = False
     whole_word: Annotated[
         bool, data_option("Mark words, to mask whole words instead of tokens.")
-    ] = True,
+    ] = True
     segmenter: Annotated[
         Segmenter, data_option("Word segmenter; whitespace for segmented text.")
-    ] = "jieba",
+    ] = "jieba"
     user_dictionary: Annotated[
         str | None,
         data_option("Your dictionary, in jieba's format, in UTF-8 or --encoding."),
-    ] = None,
+    ] = None
     document_per_line: Annotated[
         bool,
         data_option(
@@ -89,19 +106,22 @@ def pretrain_data(
             "an empty one.",
             "--document-per-line",
         ),
-    ] = False,
+    ] = False
     text_field: Annotated[
         str, data_option("Field of the JSON lines with the text.")
-    ] = "text",
-    encoding: Encoding = None,
-    sheet: Sheet = None,
-    cased: Annotated[bool, data_option("Do not lower-case.", "--cased")] = False,
-    seed: Seed = 1,
-    workers: Workers = None,
+    ] = "text"
+    encoding: Encoding = None
+    sheet: Sheet = None
+    cased: Annotated[bool, data_option("Do not lower-case.", "--cased")] = False
+    seed: Seed = 1
+    workers: Workers = None
     engine: Annotated[
         Engine, advanced_option("This machine, or the Ray cluster in RAY_ADDRESS.")
-    ] = "process",
-):
+    ] = "process"
+
+
+@takes_options
+def pretrain_data(context: typer.Context, options: PretrainDataOptions) -> None:
     """Turn text into flat arrays of tokens for pretraining.
 
     The records depend on the seed, not on the number of workers. The same command
@@ -116,78 +136,89 @@ def pretrain_data(
           --labelled sentiment:text-classification=reviews.tsv \\
           --labelled entities:token-classification=names.txt
     """
-    args = types.SimpleNamespace(**context.params)
-    args.files = files or []
-    if bool(files) == bool(labelled):
+    if bool(options.files) == bool(options.labelled):
         raise AlbertError("Give --input for text, or --labelled for labelled files.")
-    common.import_tensorflow()
-    make = _from_labelled(args, context) if labelled else _from_text(args)
-    with common.progress_bar("Text", context) as progress:
+    import_tensorflow()
+    if options.labelled:
+        make = _from_labelled(options, _given(context))
+    else:
+        make = _from_text(options)
+    with progress_bar("Text", context) as progress:
         manifest = make(progress=progress)
-    common.print_summary(manifest["counts"])
+    print_summary(manifest["counts"])
     for warning in manifest["warnings"]:
-        common.console.print(f"Warning: {warning}", soft_wrap=True)
+        console.print(f"Warning: {warning}", soft_wrap=True)
     for name, head in manifest.get("heads", {}).items():
-        labels = f": {common.format_value(head['labels'])}" if head["labels"] else ""
-        common.console.print(f"{name} ({head['task']}){labels}", soft_wrap=True)
+        labels = f": {format_value(head['labels'])}" if head["labels"] else ""
+        console.print(f"{name} ({head['task']}){labels}", soft_wrap=True)
     count = len(manifest["shards"])
-    common.console.print(f"Shards of records in {output}: {count}", soft_wrap=True)
+    console.print(f"Shards of records in {options.output}: {count}", soft_wrap=True)
 
 
-def _from_labelled(args, context):
+def _from_labelled(
+    options: PretrainDataOptions, given: set[str]
+) -> Callable[..., dict[str, Any]]:
     """Return the function that makes records of labelled files."""
     from albert_tf.pretraining import make_labelled_data
-    from albert_tf_cli.tasks import Columns
 
-    if given := _given(context) - _LABELLED:
+    if others := given - _LABELLED:
         raise AlbertError(
-            f"{', '.join(sorted(given))}: only for text without labels. Leave it out."
+            f"{', '.join(sorted(others))}: only for text without labels. Leave it out."
         )
-    given_files = [_labelled_file(text) for text in args.labelled]
-    if args.sheet is not None and not any(_is_workbook(x) for *_, x in given_files):
+    files = [_labelled_file(text) for text in options.labelled or ()]
+    is_workbook = [_is_workbook(labelled.file) for labelled in files]
+    if options.sheet is not None and not any(is_workbook):
         raise AlbertError("No file is a workbook of sheets. Leave out --sheet.")
-    columns = Columns(encoding=args.encoding, sheet=args.sheet)
-    sets = [_labelled_set(*given, columns) for given in given_files]
+    columns = columns_of(options)
     return functools.partial(
         make_labelled_data,
-        *(sets, args.output, args.vocab, args.sequence_length),
-        lowercase=not args.cased,
+        [_labelled_set(labelled, columns) for labelled in files],
+        options.output,
+        options.vocab,
+        options.sequence_length,
+        lowercase=not options.cased,
     )
 
 
-def _from_text(args):
+def _from_text(options: PretrainDataOptions) -> Callable[..., dict[str, Any]]:
     """Return the function that makes records of text."""
     import zh
     from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
-    if args.sheet is not None:
+    if options.sheet is not None:
         raise AlbertError("--sheet is for workbooks of --labelled. Leave it out.")
-    words: Any = zh.Whitespace()
-    is_used = args.whole_word and args.segmenter == "jieba"
-    if args.user_dictionary is not None and not is_used:
+    is_jieba = options.segmenter == "jieba"
+    if options.user_dictionary is not None and not (options.whole_word and is_jieba):
         raise AlbertError(
             "--user-dictionary is for --segmenter jieba and --whole-word. Leave it out."
         )
-    if args.segmenter == "jieba":
-        encoding = _dictionary_encoding(args.user_dictionary, args.encoding)
-        words = zh.Jieba(args.user_dictionary, encoding)
+    segmenter: Any = None
+    if options.whole_word and is_jieba:
+        encoding = _dictionary_encoding(options.user_dictionary, options.encoding)
+        segmenter = zh.Jieba(options.user_dictionary, encoding)
+    elif options.whole_word:
+        segmenter = zh.Whitespace()
     settings = PretrainingData(
-        args.vocab,
-        lowercase=not args.cased,
-        sequence_length=args.sequence_length,
-        segmenter=words if args.whole_word else None,
+        options.vocab,
+        lowercase=not options.cased,
+        sequence_length=options.sequence_length,
+        segmenter=segmenter,
         split_sentences=zh.split_sentences,
-        duplicates=args.duplicates,
-        order=args.order,
-        keep_unpaired=args.keep_unpaired,
-        text_field=args.text_field,
-        encoding=args.encoding,
-        document_per_line=args.document_per_line,
-        seed=args.seed,
+        duplicates=options.duplicates,
+        order=options.order,
+        keep_unpaired=options.keep_unpaired,
+        text_field=options.text_field,
+        encoding=options.encoding,
+        document_per_line=options.document_per_line,
+        seed=options.seed,
     )
     return functools.partial(
         make_pretraining_data,
-        *(args.files, args.output, settings, args.engine, args.workers),
+        options.files or [],
+        options.output,
+        settings,
+        options.engine,
+        options.workers,
     )
 
 
@@ -202,7 +233,15 @@ def _dictionary_encoding(path: str | None, encoding: str | None) -> str | None:
     return "utf-8"
 
 
-def _labelled_file(text: str) -> tuple[str, str, str]:
+class _LabelledFile(NamedTuple):
+    """A labelled file, and the head that learns its task."""
+
+    head: str
+    task: str
+    file: str
+
+
+def _labelled_file(text: str) -> _LabelledFile:
     """Return the parts of NAME:TASK=FILE."""
     from albert_tf.pretraining.records.shard_files import TARGETS
 
@@ -214,7 +253,7 @@ def _labelled_file(text: str) -> tuple[str, str, str]:
             "sentiment:text-classification=reviews.tsv, and TASK one of "
             f"{', '.join(TARGETS)}. Received: {text}"
         )
-    return head, task, file
+    return _LabelledFile(head, task, file)
 
 
 def _is_workbook(file: str) -> bool:
@@ -223,16 +262,16 @@ def _is_workbook(file: str) -> bool:
     return pathlib.Path(file).is_file() and detect_format(file) == ".xlsx"
 
 
-def _labelled_set(head: str, task: str, file: str, columns: Any) -> Any:
+def _labelled_set(labelled: _LabelledFile, columns: ColumnOptions) -> "LabelledSet":
     """Read a labelled file; its `columns` name a sheet of workbooks only."""
     from albert_tf.pretraining import LabelledSet
-    from albert_tf_cli.tasks import task_named
 
+    head, task, file = labelled
     if not _is_workbook(file):
-        columns = columns._replace(sheet=None)
-    found = task_named(task).read(file, columns)
-    labels = found.arguments.get("labels")
-    return LabelledSet(file, head, task, found.x, found.y, labels)
+        columns = dataclasses.replace(columns, sheet=None)
+    examples = task_named(task).read(file, columns)
+    labels = examples.arguments.get("labels")
+    return LabelledSet(file, head, task, examples.x, examples.y, labels)
 
 
 def _given(context: typer.Context) -> set[str]:

@@ -1,23 +1,31 @@
 """The command `albert-tf demo`: a local page to try a model."""
 
-import contextlib
+import dataclasses
 import html
 import os
 import pathlib
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from albert_tf.extras import import_extra
-from albert_tf_cli import common
-from albert_tf_cli.chinese_help import is_chinese
-from albert_tf_cli.demo_pages import COMPONENTS, WORDS
-from albert_tf_cli.evaluation import checked_reader, coloured_html, read_remembered
-from albert_tf_cli.options import output_option
-from albert_tf_cli.tasks import TASKS, Columns, task_named
+from albert_tf_cli.shared.checks import check_checkpoint, read_metrics
+from albert_tf_cli.shared.chinese_help import is_chinese
+from albert_tf_cli.shared.colours import coloured_html, strongest_of
+from albert_tf_cli.shared.column_options import ColumnOptions
+from albert_tf_cli.shared.console import console
+from albert_tf_cli.shared.importing import import_tensorflow
+from albert_tf_cli.shared.options import output_option, takes_options
+from albert_tf_cli.tasks import TASKS, Task, task_named
+from albert_tf_cli.tasks.pages import COMPONENTS, WORDS
+from albert_tf_cli.tasks.reading import checked_reader, read_remembered
+from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.lines import split_lines
+
+if TYPE_CHECKING:
+    from albert_tf.pipelines import Pipeline
 
 HOST = "127.0.0.1"
 # Fonts of the system, with Chinese characters. Gradio's own ones have none.
@@ -25,16 +33,22 @@ FONTS = ("system-ui", "PingFang SC", "Noto Sans CJK SC", "Microsoft YaHei")
 NUM_EXAMPLES = 5
 
 
-def demo(
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """The options of `albert-tf demo`."""
+
     model: Annotated[
         str, typer.Argument(help="Directory written by `finetune`, or any checkpoint.")
-    ],
-    port: Annotated[int, output_option(f"Port on {HOST}.", min=1, max=65535)] = 7860,
+    ]
+    port: Annotated[int, output_option(f"Port on {HOST}.", min=1, max=65535)] = 7860
     language: Annotated[
         Literal["en", "zh"] | None,
         output_option("Language of the page. Default: that of `--help`."),
-    ] = None,
-):
+    ] = None
+
+
+@takes_options
+def demo(context: typer.Context, options: DemoOptions) -> None:
     """Serve a page to try a model, for browsers on this computer only.
 
     The page suits the task of the model. A checkpoint without a fine-tuned head fills
@@ -45,9 +59,10 @@ def demo(
       albert-tf demo my_model
       albert-tf demo albert_tiny_zh --language zh --port 8000
     """
-    common.check_checkpoint(model)
+    model = options.model
+    check_checkpoint(model)
     import_extra("gradio")
-    common.import_tensorflow()
+    import_tensorflow()
     answer = open_model(model)
     if not task_named(answer.task).page:
         names = [name for name, task in TASKS.items() if task.page]
@@ -55,16 +70,16 @@ def demo(
             f"{model} is a model for {answer.task}, which has no page. Expected a "
             f"model for one of {', '.join(names)}."
         )
-    language = language or ("zh" if is_chinese() else "en")
+    language = options.language or ("zh" if is_chinese() else "en")
     name = pathlib.Path(model).resolve().name
     page = build_page(answer, language, name, own_examples(model, answer))
-    launch(page, port)
+    launch(page, options.port)
     message = f"The page is at {page.local_url}. Stop it with Ctrl-C."
-    common.console.print(message, soft_wrap=True)
+    console.print(message, soft_wrap=True)
     page.block_thread()
 
 
-def open_model(model: str) -> Any:
+def open_model(model: str) -> "Pipeline":
     """Return the pipeline of a model; that of fill-mask without a fine-tuned head."""
     from albert_tf import pipeline
     from albert_tf.checkpoints import open_checkpoint
@@ -76,27 +91,38 @@ def open_model(model: str) -> Any:
     return pipeline(None if is_trained else "fill-mask", checkpoint)
 
 
-def own_examples(model: str, answer: Any) -> list[list[str]]:
+def own_examples(model: str, answer: "Pipeline") -> list[list[str]]:
     """Return examples of the file that `finetune` read, if it still exists."""
-    settings = common.read_metrics(model).get("settings", {})
+    settings = read_metrics(model).get("settings", {})
     file = settings.get("dev") or settings.get("train")
     if not file:
         return []
     read, config = checked_reader(task_named(answer.task)), answer.model.get_config()
-    with contextlib.suppress(AlbertError, OSError):
-        columns = Columns(
-            encoding=settings.get("encoding"), sheet=settings.get("sheet")
-        )
+    columns = ColumnOptions(
+        encoding=settings.get("encoding"), sheet=settings.get("sheet")
+    )
+    try:
         examples = read_remembered(model, columns, lambda x: read(file, x, config))
-        step = max(len(examples) // NUM_EXAMPLES, 1)
-        x = examples.select(range(len(examples))[::step][:NUM_EXAMPLES]).x
-        rows = zip(*(x if isinstance(x, tuple) else (x,)), strict=True)
-        texts = [[x if isinstance(x, str) else "\n".join(x) for x in y] for y in rows]
-        return [row for row in texts if all(map(str.strip, row))]
-    return []
+    except (AlbertError, OSError):
+        return []
+    step = max(len(examples) // NUM_EXAMPLES, 1)
+    places = range(0, len(examples), step)[:NUM_EXAMPLES]
+    texts = zip(*as_columns(examples.select(places).x), strict=True)
+    rows = [[_as_text(part) for part in parts] for parts in texts]
+    return [row for row in rows if all(map(str.strip, row))]
 
 
-def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> Any:
+def _as_text(part: str | Sequence[str]) -> str:
+    """Return a text, or choices, one per line."""
+    return part if isinstance(part, str) else "\n".join(part)
+
+
+def build_page(
+    answer: "Pipeline",
+    language: str,
+    title: str,
+    examples: Sequence[Sequence[str]] = (),
+) -> Any:
     """Return the page of a pipeline as Gradio's `Blocks`.
 
     It shows the answer to the first of the examples, or of those of the task.
@@ -106,8 +132,10 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
     task = task_named(answer.task)
     page: Any = task.page
     fields = task.fields(answer.model)
-    examples = [list(x) for x in examples or page.examples if len(x) == len(fields)]
-    names = page.outputs + ("characters",) * bool(task.explain)
+    shown = [list(x) for x in examples or page.examples if len(x) == len(fields)]
+    names = list(page.outputs)
+    if task.explain:
+        names.append("characters")
     respond = responder(answer, task, fields, words)
 
     def run(*texts):
@@ -124,17 +152,20 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
             with gradio.Column():
                 inputs = [
                     gradio.Textbox(value, label=words[name], lines=2, max_lines=12)
-                    for name, value in zip(fields, examples[0], strict=True)
+                    for name, value in zip(fields, shown[0], strict=True)
                 ]
                 button = gradio.Button(words["run"], variant="primary")
             with gradio.Column():
                 outputs = []
-                for name, value in zip(names, respond(examples[0]), strict=True):
+                for name, value in zip(names, respond(shown[0]), strict=True):
                     component, settings = COMPONENTS[name]
                     make = getattr(gradio, component)
                     outputs.append(make(value, label=words[name], **settings))
         gradio.Examples(
-            *(examples, inputs, outputs, run),
+            shown,
+            inputs,
+            outputs,
+            run,
             cache_examples=False,
             label=words["examples"],
             run_on_click=True,
@@ -144,29 +175,35 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
     return blocks
 
 
-def responder(answer, task, fields, words) -> Callable[[Any], list]:
+def responder(
+    answer: "Pipeline", task: Task, fields: Sequence[str], words: dict[str, str]
+) -> Callable[[Sequence[str]], list]:
     """Return the function of a page from texts to the values of its outputs."""
-    page, explain = task.page, task.explain and task.explain(answer.model)
+    page: Any = task.page
+    explain = task.explain(answer.model) if task.explain else None
 
     def respond(texts):
         if not all(isinstance(text, str) and text.strip() for text in texts):
             raise AlbertError(words["empty"])
         if page.required and texts[0].count(page.required) != 1:
             raise AlbertError(words["required"].format(page.required))
-        x = dict(zip(fields, texts, strict=True))
-        if "choices" in x:
-            x["choices"] = [line for line in split_lines(x["choices"]) if line.strip()]
-        values = page.answer(answer, x)
-        return [*values, _coloured(explain(tuple(texts)))] if explain else values
+        example = dict(zip(fields, texts, strict=True))
+        if "choices" in example:
+            lines = split_lines(example["choices"])
+            example["choices"] = [line for line in lines if line.strip()]
+        values = page.answer(answer, example)
+        if explain is None:
+            return values
+        return [*values, _coloured(explain(tuple(texts)))]
 
     return respond
 
 
-def _coloured(found):
+def _coloured(attributions):
     """Return attributions as HTML, on a common scale for both texts of a pair."""
-    strongest = max(abs(x) for values in found.values for x in (0.0, *values))
-    lines = [f"<b>{html.escape(found.label)}</b> {found.output:.2f}"]
-    for text, values in zip(found.texts, found.values, strict=True):
+    strongest = strongest_of(attributions.values)
+    lines = [f"<b>{html.escape(attributions.label)}</b> {attributions.output:.2f}"]
+    for text, values in zip(attributions.texts, attributions.values, strict=True):
         lines.append(coloured_html(text, values, strongest))
     style = "white-space:pre-wrap; margin-top:1em; line-height:1.8"
     return "".join(f'<p style="{style}">{line}</p>' for line in lines)

@@ -2,7 +2,10 @@
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from albert_tf.pipelines import Pipeline
 
 WORDS = {
     "text": {"en": "Text", "zh": "文本"},
@@ -40,11 +43,14 @@ class Page(NamedTuple):
     required: str = ""  # The first text must contain it once.
 
 
-def ranking(answer: Any, x: dict, name: str = "label", **options: Any) -> list:
+def ranking(
+    answer: "Pipeline", x: dict, name: str = "label", **options: Any
+) -> list[dict[str, float]]:
     """Return the scores of answers by their `name`, for a label."""
-    found = answer(x, **options)
-    rows = found if isinstance(found, list) else [found]
-    return [{row[name]: row["score"] for row in rows}]
+    answers = answer(x, **options)
+    if not isinstance(answers, list):
+        answers = [answers]
+    return [{one[name]: one["score"] for one in answers}]
 
 
 all_labels = functools.partial(ranking, top_k=None)
@@ -58,6 +64,9 @@ def marked(text: str, spans: Iterable[tuple]) -> dict[str, Any]:
 
 # Texts and pairs; those with as many parts as the model takes are shown.
 TEXTS: tuple[tuple[str, ...], ...] = (
-    *(("房间很干净，服务员也很热情",), ("味道不错，就是太贵",), ("太差了，别买",)),
-    *(("怎么申请退货", "退货怎么办理"), ("一个人在弹吉他", "有人在做饭")),
+    ("房间很干净，服务员也很热情",),
+    ("味道不错，就是太贵",),
+    ("太差了，别买",),
+    ("怎么申请退货", "退货怎么办理"),
+    ("一个人在弹吉他", "有人在做饭"),
 )

@@ -1,4 +1,4 @@
-"""Read files of any size in blocks, and keep the answers of an unfinished run.
+"""Read files of any size in blocks, and answer them.
 
 A file is read several times: to check it, to answer its texts and to write its records
 beside the answers. Each time, every block must be that of the first time.
@@ -10,17 +10,14 @@ import functools
 import hashlib
 import itertools
 import json
-import pathlib
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 from albert_tf.executors import run_jobs, with_warnings
-from albert_tf.files import name_final_path, only_writer
-from albert_tf_cli.tasks import Columns, Task
-from albert_tf_cli.tasks.task import as_columns
+from albert_tf_cli.shared.column_options import ColumnOptions
+from albert_tf_cli.tasks.task import Inputs, Task, as_columns
 from albert_tf_lite.changes import change_check, changed_error
-from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.unknown import TruncatedTextsWarning, issue_once
 
 # Texts per block. A kill loses the blocks that are being computed.
@@ -28,12 +25,24 @@ BLOCK = 1000
 
 
 def file_blocks(
-    task: Task, path: str, columns: Columns, fields: tuple[str, ...]
-) -> Callable[[], Iterator[tuple[Any, Any]]]:
+    task: Task, path: str, columns: ColumnOptions, fields: tuple[str, ...]
+) -> Callable[[], Iterator[tuple[Inputs, list[dict] | None]]]:
     """Return a function that reads a file in blocks, as `Task.blocks`."""
     # Before the first rows determine the encoding.
     check = change_check(path)
     return lambda: _unchanged(task.blocks(path, columns, fields, BLOCK), check)
+
+
+def text_blocks(
+    task: Task, lines: list[str], fields: tuple[str, ...]
+) -> Callable[[], Iterator[tuple[Inputs, None]]]:
+    """Return a function that reads lines in blocks, as `Task.blocks`."""
+
+    def blocks() -> Iterator[tuple[Inputs, None]]:
+        for start in range(0, len(lines), BLOCK):
+            yield task.inputs(fields, lines[start : start + BLOCK]), None
+
+    return blocks
 
 
 def _unchanged(blocks, check):
@@ -122,6 +131,7 @@ def answer_blocks(
     Warnings of one kind are issued once, those of truncated texts at the end.
     """
     unfinished = itertools.islice(blocks(), finished, None)
+    # Each job is the input, which comes back beside its answers, and the arguments.
     jobs = ((x, (x,)) for x, _ in unfinished)
     run = run_jobs(functools.partial(with_warnings, function), jobs, engine, workers)
     issued, truncated, total = set[str](), _Truncated(), 0
@@ -139,95 +149,3 @@ def answer_blocks(
         finally:
             for warning in truncated.warnings(total):
                 warnings.warn(warning, stacklevel=2)
-
-
-# === Answers of an unfinished run: a line of settings, then a line per block ===
-
-
-def append(journal: BinaryIO, answers: list) -> None:
-    """Add the answers of a block."""
-    journal.write(json.dumps(answers).encode() + b"\n")
-    journal.flush()
-
-
-def read_journal(journal: BinaryIO) -> Iterator[list]:
-    """Yield the answers of each block."""
-    journal.seek(0)
-    journal.readline()
-    return map(json.loads, journal)
-
-
-def _intact_lengths(path, header, run, sizes):
-    """Return the bytes of the header and of each block of answers before any damage.
-
-    A process that was killed may have left its last line incomplete.
-    """
-    lengths = [len(header)]
-    with open(path, "rb") as lines:
-        before = lines.readline()
-        if before != header and lines.peek(1):
-            raise AlbertError(
-                f"{path} holds the answers of an unfinished run "
-                f"{_difference(before, run)}. Run its command again, remove the file, "
-                "or choose another --output."
-            )
-        for number, size in enumerate(sizes, start=2):
-            line = lines.readline()
-            if not line.endswith(b"\n"):
-                break
-            try:
-                is_intact = len(json.loads(line)) == size
-            except (ValueError, TypeError):
-                is_intact = False
-            if not is_intact:
-                warnings.warn(
-                    f"Line {number} of {path}, the answers of an unfinished run, is "
-                    "damaged. These and the later answers are computed again.",
-                    stacklevel=2,
-                )
-                break
-            lengths.append(len(line))
-    return lengths
-
-
-def _difference(header, run):
-    """Return how the first line of a journal differs from the settings of a run."""
-    try:
-        old = dict(json.loads(header))
-    except (ValueError, TypeError):
-        return "whose settings are damaged"
-    changed = [name for name, x in run.items() if old.get(name) != x]
-    return f"with other {', '.join(changed)}"
-
-
-@contextlib.contextmanager
-def open_journal(
-    output: str, run: dict[str, Any], sizes: list[int]
-) -> Iterator[tuple[BinaryIO, int]]:
-    """Yield the file for the answers of a run, and the number of blocks it has.
-
-    It is removed at the end, and after an error if it has no blocks. Raise if it holds
-    blocks of another run. `sizes` are the numbers of texts of all blocks.
-    """
-    path = pathlib.Path(output)
-    path = path.with_name(f".{path.name}.answers")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    header = json.dumps(run).encode() + b"\n"
-    with name_final_path(output), only_writer(path), contextlib.ExitStack() as stack:
-        file = stack.enter_context(open(path, "a+b"))
-        lengths = _intact_lengths(path, header, run, sizes)
-        finished = len(lengths) - 1
-        file.truncate(sum(lengths) if finished else 0)
-        if not finished:
-            file.write(header)
-            file.flush()
-        try:
-            yield file, finished
-        except BaseException:
-            if path.stat().st_size == len(header):
-                stack.close()
-                path.unlink()
-            raise
-        # Windows removes no open file.
-        stack.close()
-        path.unlink()

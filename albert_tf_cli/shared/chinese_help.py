@@ -34,7 +34,7 @@ def is_chinese() -> bool:
 @functools.cache
 def texts() -> dict[str, str]:
     """Return the Chinese texts by the English ones."""
-    file = importlib.resources.files("albert_tf_cli") / "chinese_help.json"
+    file = importlib.resources.files("albert_tf_cli.shared") / "chinese_help.json"
     return json.loads(file.read_text("utf-8"))
 
 

@@ -1,0 +1,1 @@
+"""The commands of `albert-tf`, one module each."""

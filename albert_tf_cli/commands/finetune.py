@@ -1,0 +1,511 @@
+"""The command `albert-tf finetune`."""
+
+import dataclasses
+import pathlib
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from albert_tf.files import split_head
+from albert_tf_cli.shared.checks import check_checkpoint, check_files, state_folder
+from albert_tf_cli.shared.column_options import columns_of
+from albert_tf_cli.shared.console import console, format_value
+from albert_tf_cli.shared.importing import import_tensorflow
+from albert_tf_cli.shared.new_models import choose_model_class, new_model
+from albert_tf_cli.shared.options import (
+    EmaMomentum,
+    Encoding,
+    GradientAccumulationSteps,
+    LabelColumn,
+    LabelSeparator,
+    Precision,
+    Seed,
+    Sheet,
+    SkipInvalid,
+    StartCheckpoint,
+    TextBColumn,
+    TextColumn,
+    Vocab,
+    advanced_option,
+    data_option,
+    directory_option,
+    model_option,
+    output_option,
+    takes_options,
+    training_option,
+)
+from albert_tf_cli.shared.progress import interruptible
+from albert_tf_cli.tasks import TASKS, Examples, Task, split
+from albert_tf_cli.tasks.data_warnings import (
+    warn_of_copies,
+    warn_of_dev,
+    warn_of_rare_class,
+)
+from albert_tf_cli.tasks.networks import write_networks
+from albert_tf_cli.tasks.reading import checked_reader
+from albert_tf_cli.tasks.task import as_columns
+from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.network_files import NETWORK, preset_digest
+
+if TYPE_CHECKING:
+    from albert_tf.models import AlbertTask
+
+_TASK_NAMES = tuple(name for name, task in TASKS.items() if task.read)
+TaskName: Any = Literal[_TASK_NAMES]
+Freeze = Literal["embeddings", "encoder"]
+PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
+# Scores that are not better if they are larger.
+_NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
+
+# Options that identify a training. An interrupted one resumes with the same values.
+IDENTIFYING = (
+    "task",
+    "sequence_length",
+    "epochs",
+    "batch_size",
+    "learning_rate",
+    "patience",
+    "monitor",
+    "class_weight",
+    "precision",
+    "seed",
+    "freeze",
+    "pooling_mode",
+    "early_exit",
+    "ema_momentum",
+    "gradient_accumulation_steps",
+)
+# Options whose files identify it by their contents, and those of the output.
+OTHERS = (
+    "train",
+    "dev",
+    "test",
+    "checkpoint",
+    "config",
+    "vocab",
+    "label_column",
+    "text_column",
+    "text_b_column",
+    "label_separator",
+    "encoding",
+    "sheet",
+    "skip_invalid",
+    "output",
+    "overwrite",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinetuneOptions:
+    """The options of `albert-tf finetune`."""
+
+    train: Annotated[str, data_option("File of labelled examples.")]
+    output: Annotated[str, directory_option("Directory for the model.")]
+    task: Annotated[
+        TaskName,
+        data_option(f"Task to learn: {', '.join(_TASK_NAMES)}.", metavar="TASK"),
+    ] = "text-classification"
+    dev: Annotated[
+        str | None,
+        data_option("Examples that choose the epoch. Default: a tenth of --train."),
+    ] = None
+    test: Annotated[
+        str | None, data_option("Labelled examples to score the model on.")
+    ] = None
+    label_column: LabelColumn = None
+    text_column: TextColumn = None
+    text_b_column: TextBColumn = None
+    label_separator: LabelSeparator = None
+    encoding: Encoding = None
+    sheet: Sheet = None
+    skip_invalid: SkipInvalid = False
+    checkpoint: StartCheckpoint = None
+    config: Annotated[
+        str | None,
+        model_option(
+            "Config file of the checkpoint. Without --checkpoint: a size such as "
+            "albert_tiny_zh or a config file, for random weights."
+        ),
+    ] = None
+    vocab: Vocab = None
+    sequence_length: Annotated[
+        int,
+        model_option("Maximum number of tokens; longer texts are truncated.", min=5),
+    ] = 256
+    epochs: Annotated[
+        int | None,
+        training_option(
+            "Passes over the training examples. Default: 3, and up to 30 for fewer "
+            "than 1,500.",
+            min=1,
+        ),
+    ] = None
+    batch_size: Annotated[
+        int | None,
+        training_option(
+            "Examples per step. Default: 16, and 32 from 10,000 examples on.", min=1
+        ),
+    ] = None
+    learning_rate: Annotated[
+        float | None,
+        training_option(
+            "Peak learning rate. Default: that of the checkpoint, or by size: 1e-4 for "
+            "tiny (3e-4 from random weights), 3e-5 for base. Lower for few examples "
+            "of labels that the checkpoint has."
+        ),
+    ] = None
+    patience: Annotated[
+        int | None,
+        training_option("Stop after this many epochs without a better score.", min=1),
+    ] = None
+    monitor: Annotated[
+        str | None,
+        training_option(
+            "Dev score that chooses the epoch, such as macro_f1. Default: by task."
+        ),
+    ] = None
+    class_weight: Annotated[
+        Literal["balanced"] | None,
+        training_option("Weight the classes inversely to their frequency."),
+    ] = None
+    precision: Precision = "float32"
+    seed: Seed = 1
+    overwrite: Annotated[
+        bool, output_option("Replace a model in --output.", "--overwrite")
+    ] = False
+    freeze: Annotated[
+        Freeze | None,
+        advanced_option("Freeze the embeddings, or all but the head (encoder)."),
+    ] = None
+    pooling_mode: Annotated[
+        PoolingMode | None,
+        advanced_option("Pooling of the token vectors. Default: by task."),
+    ] = None
+    early_exit: Annotated[
+        bool, advanced_option("Train every layer to classify.", "--early-exit")
+    ] = False
+    ema_momentum: EmaMomentum = None
+    gradient_accumulation_steps: GradientAccumulationSteps = None
+
+
+@takes_options
+def finetune(context: typer.Context, options: FinetuneOptions) -> None:
+    """Fine-tune a model on labelled examples.
+
+    Files are .tsv, .csv, .xlsx or .jsonl, with the columns label, text and, for pairs,
+    text_b. Use --label-column and --text-column for other names. The epoch with the
+    best dev score is kept. The command writes the model, metrics.json and history.png
+    to --output. After an interruption, the same command resumes the training.
+
+    \b
+    Example:
+      albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv \\
+          --dev dev.tsv --output my_model
+    """
+    task = TASKS[options.task]
+    _check_output(options)
+    parts = _read(options, task)
+    if not any(map(str.strip, as_columns(parts["train"].x)[0])):
+        raise AlbertError(f"All texts of {options.train} are empty.")
+    warn_of_copies(parts)
+    _check_start(options)
+    _print_start(options, parts)
+    import_tensorflow()
+    model = _build(options, parts["train"])
+    run = _decide(options, model, task, parts)
+    if options.class_weight is None:
+        warn_of_rare_class(task.class_counts(parts["train"]), model)
+    warn_of_dev(parts["dev"], task.class_counts(parts["dev"]))
+    metrics = _train(context, run, model)
+    _write(run, model, metrics)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """A training whose settings are decided.
+
+    Attributes:
+        options: the options of the command.
+        task: the task.
+        parts: dict, the examples of `"train"`, `"dev"` and perhaps `"test"`.
+        monitor: string, the dev score that chooses the epoch.
+        epochs, batch_size: ints.
+    """
+
+    options: FinetuneOptions
+    task: Task
+    parts: dict[str, Examples]
+    monitor: str
+    epochs: int
+    batch_size: int
+
+    @property
+    def folder(self) -> pathlib.Path:
+        """The directory of the model."""
+        return pathlib.Path(self.options.output)
+
+    @property
+    def labels(self) -> list[str] | None:
+        """The classes of the training examples, if they have any."""
+        return self.parts["train"].arguments.get("labels")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options with what was decided in place of defaults by the data."""
+        decided = {"epochs": self.epochs, "batch_size": self.batch_size}
+        return dataclasses.asdict(self.options) | decided
+
+
+def _check_output(options: FinetuneOptions) -> None:
+    """Raise if the model would replace files that it may not replace."""
+    folder = pathlib.Path(options.output)
+    is_start = False
+    if options.checkpoint:
+        start, _ = split_head(options.checkpoint)
+        is_start = folder.resolve() == pathlib.Path(start).resolve()
+    may_replace = options.overwrite or state_folder(folder).exists()
+    if is_start or (folder.exists() and any(folder.iterdir()) and not may_replace):
+        raise FileExistsError(
+            f"--output {folder} contains files. Choose another directory, or pass "
+            "--overwrite to replace a model other than --checkpoint."
+        )
+
+
+def _read(options: FinetuneOptions, task: Task) -> dict[str, Examples]:
+    """Return the examples by part; without a dev file, a tenth of train is dev."""
+    read = checked_reader(task, options.skip_invalid)
+    columns = columns_of(options)
+    train = read(options.train, columns)
+    parts = {"train": train}
+    if options.dev:
+        parts["dev"] = read(options.dev, columns, train.arguments)
+    if options.test:
+        parts["test"] = read(options.test, columns, train.arguments)
+    if not options.dev:
+        parts["train"], parts["dev"] = split(train, options.seed)
+    return parts
+
+
+def _check_start(options: FinetuneOptions) -> None:
+    """Raise if there is nothing to start from."""
+    if options.checkpoint:
+        check_checkpoint(options.checkpoint)
+    elif not (options.config and options.vocab):
+        raise AlbertError(
+            "Missing --checkpoint. To train from random weights, give --config and "
+            "--vocab instead."
+        )
+    check_files(options.vocab)
+
+
+def _print_start(options: FinetuneOptions, parts: dict[str, Examples]) -> None:
+    """Print the labels, the number of examples and the start of a training."""
+    counts = ", ".join(f"{name} {len(part):,}" for name, part in parts.items())
+    if labels := parts["train"].arguments.get("labels"):
+        counts = f"{len(labels)} labels: {format_value(labels)}. {counts}"
+    start = options.checkpoint or f"random weights ({options.config})"
+    console.print(f"{counts} examples, from {start}", soft_wrap=True)
+
+
+def _build(options: FinetuneOptions, train: Examples) -> "AlbertTask":
+    """Return the compiled model."""
+    import keras
+
+    from albert_tf.backbone.precision import as_dtype
+    from albert_tf.training import fine_tuning_learning_rate
+
+    keras.utils.set_random_seed(options.seed)
+    keras.config.set_dtype_policy(as_dtype(options.precision))
+    pooling = {}
+    if options.pooling_mode:
+        pooling["pooling_mode"] = options.pooling_mode
+    model_class = choose_model_class(
+        options.task, options.early_exit, options.class_weight, pooling
+    )
+    model = new_model(
+        model_class,
+        options.checkpoint,
+        options.config,
+        options.vocab,
+        options.sequence_length,
+        {**train.arguments, **pooling},
+    )
+    learning_rate = options.learning_rate
+    if learning_rate is None and options.checkpoint is None:
+        width = model.backbone.hidden_dim
+        learning_rate = fine_tuning_learning_rate(width, random_weights=True)
+    model.compile(
+        learning_rate=learning_rate,
+        ema_momentum=options.ema_momentum,
+        gradient_accumulation_steps=options.gradient_accumulation_steps,
+    )
+    return model
+
+
+def _decide(
+    options: FinetuneOptions,
+    model: "AlbertTask",
+    task: Task,
+    parts: dict[str, Examples],
+) -> _Run:
+    """Return the training, with the settings that depend on model and examples."""
+    from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
+
+    count = len(parts["train"])
+    run = _Run(
+        options,
+        task,
+        parts,
+        monitor=_monitor(options, model, task, parts["dev"]),
+        epochs=options.epochs or fine_tuning_epochs(count),
+        batch_size=options.batch_size or fine_tuning_batch_size(count),
+    )
+    rate, usual = model.peak_learning_rate(count), model.default_learning_rate
+    reason = ""
+    if options.learning_rate is None and rate < usual:
+        reason = (
+            f", lower than {usual:g} because the checkpoint has these labels already "
+            f"and there are only {count:,} examples"
+        )
+    console.print(
+        f"Epochs: {run.epochs}, batch size: {run.batch_size}, "
+        f"learning rate: {rate:g}{reason}",
+        soft_wrap=True,
+    )
+    return run
+
+
+def _monitor(
+    options: FinetuneOptions, model: "AlbertTask", task: Task, dev: Examples
+) -> str:
+    """Return the score that chooses the epoch; raise if the model has none such."""
+    default: Any = model.monitor
+    if options.monitor is None:
+        return default
+    scores = {default}
+    scores.update(task.evaluate(model, dev.select([0]), options.batch_size))
+    scores -= _NOT_TO_MAXIMISE
+    if options.monitor not in scores:
+        raise AlbertError(
+            f"--monitor {options.monitor} is not a score to maximise. Expected one "
+            f"of: {', '.join(sorted(scores))}"
+        )
+    return options.monitor
+
+
+def _train(context: typer.Context, run: _Run, model: "AlbertTask") -> dict[str, Any]:
+    """Train and return the metrics, with those of the test examples."""
+    from albert_tf.tools import class_weights
+    from albert_tf.training.digests import model_digest
+    from albert_tf.training.fine_tuning import FineTuning, fine_tune
+
+    options, task, size = run.options, run.task, run.batch_size
+    train, dev = run.parts["train"], run.parts["dev"]
+    weights = None
+    if options.class_weight:
+        weights = class_weights(train.y, run.labels)
+    # A resumed training must have the same settings and contents of files.
+    identity = {name: run.settings[name] for name in IDENTIFYING}
+    identity |= {"arguments": train.arguments, "model": model_digest(model)}
+    settings = FineTuning(
+        epochs=run.epochs,
+        batch_size=size,
+        maximise=run.monitor,
+        tune=lambda model: task.tune(model, dev, size),
+        scores=lambda model: task.evaluate(model, dev, size),
+        freeze=options.freeze,
+        patience=options.patience,
+        seed=options.seed,
+        class_weight=weights,
+        settings=identity,
+    )
+    with interruptible(context) as progress:
+        metrics = fine_tune(
+            model,
+            (train.x, train.y),
+            (dev.x, dev.y),
+            run.folder,
+            settings,
+            **progress,
+        )
+    if test := run.parts.get("test"):
+        losses = model.evaluate(test.x, test.y, size, verbose=0, return_dict=True)
+        metrics["test"] = losses | task.evaluate(model, test, size)
+    return metrics
+
+
+def _write(run: _Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
+    """Write metrics.json, history.png, the exported models and the model card."""
+    from albert_tf.checkpoints.layout import first_line
+    from albert_tf.files import remove_directory, write_json
+    from albert_tf.model_card import write_model_card
+    from albert_tf.training.history_plot import plot_history
+
+    folder, settings = run.folder, run.settings
+    del settings["output"]
+    metrics["settings"] = settings
+    if run.labels:
+        metrics["classes"] = run.labels
+    card = _card(run, metrics)
+    # An export uses the card of the same weights only.
+    metrics["card"] = {preset_digest(folder): card}
+    write_json(folder / "metrics.json", metrics)
+    plot_history(
+        metrics["history"],
+        ("loss", run.monitor),
+        folder / "history.png",
+        start=metrics.get("start"),
+    )
+    failure = write_networks(model, folder, run.parts["dev"])
+    write_model_card(folder, model, **card)
+    # Last: until then, the same command completes an interrupted run.
+    remove_directory(state_folder(folder))
+    best = [
+        f"{name} {run.monitor} {metrics[name][run.monitor]:.4f}"
+        for name in ("dev", "test")
+        if name in metrics
+    ]
+    console.print(
+        f"{_outcome(metrics)}, {metrics['seconds']} s. {', '.join(best)}. "
+        f"Model, README.md and metrics.json are in {folder}",
+        soft_wrap=True,
+    )
+    if failure is not None:
+        raise AlbertError(
+            f"The model in {folder} is complete, but {NETWORK} for answers without "
+            f"TensorFlow could not be written: {first_line(failure)} To write it, run: "
+            f"albert-tf export {folder} {folder / NETWORK}"
+        ) from failure
+
+
+def _outcome(metrics: dict[str, Any]) -> str:
+    if metrics["best_epoch"] == 0:
+        return (
+            "Best epoch 0, before training: training did not improve on the "
+            "checkpoint; its weights are kept"
+        )
+    return f"Best epoch {metrics['best_epoch']}"
+
+
+def _card(run: _Run, metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return what the model card has of a training."""
+    from albert_tf.model_card import excerpt
+
+    options = run.options
+    files = {
+        "train": options.train,
+        "dev": options.dev or f"{options.train} (10%)",
+        "test": options.test,
+    }
+    start = options.checkpoint or f"{options.config} (random weights)"
+    if metrics["best_epoch"] == 0:
+        start += " (unchanged, because training did not improve on it)"
+    examples = run.task.class_examples(run.parts["train"])
+    return {
+        "start": start,
+        "data": {
+            name: (files[name], len(part), metrics.get(name, {}))
+            for name, part in run.parts.items()
+        },
+        "examples": {label: excerpt(text) for label, text in examples.items()},
+    }
