@@ -25,7 +25,7 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.lines import split_lines
 
 if TYPE_CHECKING:
-    from albert_tf.pipelines import Pipeline
+    from albert_tf.pipelines import TaskPipeline
 
 HOST = "127.0.0.1"
 # Fonts of the system, with Chinese characters. Gradio's own ones have none.
@@ -79,7 +79,7 @@ def demo(context: typer.Context, options: DemoOptions) -> None:
     page.block_thread()
 
 
-def open_model(model: str) -> "Pipeline":
+def open_model(model: str) -> "TaskPipeline":
     """Return the pipeline of a model; that of fill-mask without a fine-tuned head."""
     from albert_tf import pipeline
     from albert_tf.checkpoints import open_checkpoint
@@ -91,7 +91,7 @@ def open_model(model: str) -> "Pipeline":
     return pipeline(None if is_trained else "fill-mask", checkpoint)
 
 
-def own_examples(model: str, answer: "Pipeline") -> list[list[str]]:
+def own_examples(model: str, answer: "TaskPipeline") -> list[list[str]]:
     """Return examples of the file that `finetune` read, if it still exists."""
     settings = read_metrics(model).get("settings", {})
     file = settings.get("dev") or settings.get("train")
@@ -118,7 +118,7 @@ def _as_text(part: str | Sequence[str]) -> str:
 
 
 def build_page(
-    answer: "Pipeline",
+    answer: "TaskPipeline",
     language: str,
     title: str,
     examples: Sequence[Sequence[str]] = (),
@@ -176,7 +176,7 @@ def build_page(
 
 
 def responder(
-    answer: "Pipeline", task: Task, fields: Sequence[str], words: dict[str, str]
+    answer: "TaskPipeline", task: Task, fields: Sequence[str], words: dict[str, str]
 ) -> Callable[[Sequence[str]], list]:
     """Return the function of a page from texts to the values of its outputs."""
     page: Any = task.page

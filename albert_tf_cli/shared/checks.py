@@ -33,7 +33,7 @@ def check_checkpoint(name: str) -> None:
     """Raise if a name is not a finished checkpoint, an address or a release."""
     if not name:
         raise FileNotFoundError("The path of the model is empty.")
-    name, _ = split_head(name)
+    name = str(split_head(name)[0])
     path = pathlib.Path(name)
     if path.is_file():
         check_downloaded(path)

@@ -34,7 +34,7 @@ def named_file(texts: list[str] | None) -> str | None:
 def read_standard_input(encoding: str | None) -> list[str]:
     """Return the lines of standard input, with U+FFFD for what cannot be decoded."""
     name = "Standard input"
-    file = io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
+    file: io.BufferedReader = io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
     text = open_text(name, file, encoding, "replace", newline=None)
     lines = [line.removesuffix("\n") for line in text]
     if lines:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from albert_tf.pipelines import Pipeline
+    from albert_tf.pipelines import TaskPipeline
 
 WORDS = {
     "text": {"en": "Text", "zh": "文本"},
@@ -44,7 +44,7 @@ class Page(NamedTuple):
 
 
 def ranking(
-    answer: "Pipeline", x: dict, name: str = "label", **options: Any
+    answer: "TaskPipeline", x: dict, name: str = "label", **options: Any
 ) -> list[dict[str, float]]:
     """Return the scores of answers by their `name`, for a label."""
     answers = answer(x, **options)

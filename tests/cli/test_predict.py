@@ -16,6 +16,7 @@ from rich.console import Console
 from small_classifier import LABELS, TEXTS, small_classifier
 
 import albert_tf
+from albert_tf.data.files.tables import read_table
 from albert_tf.tools import IntegratedGradients
 from albert_tf_cli.commands import evaluate as evaluate_command
 from albert_tf_cli.shared.exported_files import open_network

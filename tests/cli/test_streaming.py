@@ -27,6 +27,7 @@ from processes import PATH
 from small_classifier import CHARACTERS, small_classifier
 
 import albert_tf
+from albert_tf.data.files.tables import read_table
 from albert_tf_cli.commands import predict
 from albert_tf_cli.shared import journal, progress
 from albert_tf_cli.tasks import blocks
