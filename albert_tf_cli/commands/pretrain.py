@@ -368,9 +368,8 @@ def _train(
     records, output = parts["train"], options.output
     with interruptible(context) as watch:
         if options.labelled:
-            run = LabelledRun(**settings)
-            labelled = parts["labelled"]
-            return pretrain_labelled(model, labelled, records, output, run, **watch)
+            labelled, stage = parts["labelled"], LabelledRun(**settings)
+            return pretrain_labelled(model, labelled, records, output, stage, **watch)
         run = Run(**settings, hosts=options.hosts, host=options.host)
         return pretrain(model, records, output, run, parts.get("dev"), **watch)
 

@@ -200,7 +200,7 @@ def test_mixed_float16_stays_finite_over_several_fits(name):
     half.compile("adam")
     with pytest.raises(AlbertError, match='dtype="mixed_float16"'):
         half.fit(case.train_x, case.y, **fit)
-    # 2**-11 for the embedding, the halves of the layer, and the head.
+    # A rounding is 2**-11; sums of a few digits lose more than one.
     pairs = [x.predict_rows(case.x, verbose=0)[2] for x in (half, build(case))]
     for one, other in zip(*map(keras.tree.flatten, pairs), strict=True):
-        np.testing.assert_allclose(one, other, atol=6 * 2**-11 * np.abs(other).max())
+        np.testing.assert_allclose(one, other, atol=32 * 2**-11 * np.abs(other).max())
