@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from albert_tf.extras import import_extra
-from albert_tf_cli.shared.checks import check_checkpoint, read_metrics
 from albert_tf_cli.shared.chinese_help import is_chinese
 from albert_tf_cli.shared.colours import coloured_html, strongest_of
 from albert_tf_cli.shared.column_options import ColumnOptions
 from albert_tf_cli.shared.console import console
+from albert_tf_cli.shared.early_checks import check_checkpoint, read_metrics
 from albert_tf_cli.shared.importing import import_tensorflow
 from albert_tf_cli.shared.options import output_option, takes_options
 from albert_tf_cli.tasks import TASKS, Task, task_named

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from albert_tf.files import read_releases
-from albert_tf_cli.shared.checks import check_checkpoint
 from albert_tf_cli.shared.console import console
+from albert_tf_cli.shared.early_checks import check_checkpoint
 from albert_tf_cli.shared.importing import import_tensorflow
 from albert_tf_cli.shared.options import takes_options
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from albert_tf_cli.shared.checks import check_checkpoint, check_files
 from albert_tf_cli.shared.column_options import columns_of
 from albert_tf_cli.shared.console import errors, print_json
+from albert_tf_cli.shared.early_checks import check_checkpoint, check_files
 from albert_tf_cli.shared.error_report import write_report
 from albert_tf_cli.shared.exported_files import open_network
 from albert_tf_cli.shared.importing import import_tensorflow

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from albert_tf_cli.shared.checks import check_checkpoint, check_files
 from albert_tf_cli.shared.column_options import ColumnOptions, columns_of
 from albert_tf_cli.shared.console import format_value, print_json, print_summary
+from albert_tf_cli.shared.early_checks import check_checkpoint, check_files
 from albert_tf_cli.shared.importing import import_tensorflow
 from albert_tf_cli.shared.options import (
     Checkpoint,

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf.data.files.writing import check_writable, write_records
-from albert_tf_cli.shared.checks import check_checkpoint, check_files
 from albert_tf_cli.shared.column_options import columns_of
 from albert_tf_cli.shared.console import console, errors
+from albert_tf_cli.shared.early_checks import check_checkpoint, check_files
 from albert_tf_cli.shared.exported_files import EXPORTED, open_network
 from albert_tf_cli.shared.importing import import_tensorflow
 from albert_tf_cli.shared.input_texts import named_file, read_standard_input

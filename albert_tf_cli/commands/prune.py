@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from albert_tf_cli.shared.checks import check_checkpoint, check_files, check_output
 from albert_tf_cli.shared.column_options import columns_of
 from albert_tf_cli.shared.console import print_summary
+from albert_tf_cli.shared.early_checks import (
+    check_checkpoint,
+    check_files,
+    check_output,
+)
 from albert_tf_cli.shared.importing import import_tensorflow
 from albert_tf_cli.shared.options import (
     Checkpoint,

@@ -12,8 +12,8 @@ import typer
 import typer.core
 
 from albert_tf.files import check_directory
-from albert_tf_cli.shared.checks import complete_checkpoint
 from albert_tf_cli.shared.chinese_help import Translated
+from albert_tf_cli.shared.early_checks import complete_checkpoint
 from albert_tf_cli.shared.progress import progress_lines
 
 GROUPS = (

@@ -3,7 +3,7 @@
 # In the order of `--help`.
 # ruff: noqa: I001
 from albert_tf_cli.tasks import classification  # noqa: F401
-from albert_tf_cli.tasks import spans  # noqa: F401
+from albert_tf_cli.tasks import span_tasks  # noqa: F401
 from albert_tf_cli.tasks import multiple_choice  # noqa: F401
 from albert_tf_cli.tasks import similarity  # noqa: F401
 from albert_tf_cli.tasks import generation  # noqa: F401

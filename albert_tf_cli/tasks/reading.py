@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from albert_tf.extras import import_extra
-from albert_tf_cli.shared.checks import check_files, read_metrics
 from albert_tf_cli.shared.column_options import ColumnOptions
+from albert_tf_cli.shared.early_checks import check_files, read_metrics
 from albert_tf_cli.tasks.task import TASKS, Examples, Task
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError

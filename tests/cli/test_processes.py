@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import albert_tf
 import albert_tf_cli
-from albert_tf_cli.commands import finetune
+from albert_tf_cli.commands import finetune_options
 from albert_tf_cli.shared import chinese_help
 
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
@@ -96,7 +96,7 @@ def test_each_command_has_help_in_groups_with_examples(command):
 
 
 def test_an_option_identifies_a_training_or_not():
-    identifying, others = finetune.IDENTIFYING, finetune.OTHERS
+    identifying, others = finetune_options.IDENTIFYING, finetune_options.OTHERS
     names = [x.name for x in COMMANDS["finetune"].params if x.name != "help"]
     assert sorted([*identifying, *others]) == sorted(names)
 

@@ -21,7 +21,7 @@ from albert_tf.data.files.tables import read_table
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
 from albert_tf_cli.commands import evaluate
-from albert_tf_cli.commands.finetune import Freeze, PoolingMode
+from albert_tf_cli.commands.finetune_options import Freeze, PoolingMode
 from albert_tf_cli.shared.column_options import ColumnOptions
 from albert_tf_cli.tasks import TASKS, Examples, split
 from albert_tf_cli.tasks.data_warnings import warn_of_rare_class
