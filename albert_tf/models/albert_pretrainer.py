@@ -6,7 +6,7 @@ import keras_hub
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.head_layers import dense_head, masked_lm_head
 from albert_tf.models.task import AlbertTask
-from albert_tf.trainers.heads import warn_of_new_head
+from albert_tf.trainers.head_choice import warn_of_new_head
 from albert_tf_lite.errors import AlbertError
 
 

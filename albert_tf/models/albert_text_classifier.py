@@ -14,7 +14,7 @@ from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.trainers.examples import Column
-from albert_tf.trainers.heads import (
+from albert_tf.trainers.head_choice import (
     other_heads,
     warn_of_new_head,
     warn_of_unnamed_outputs,

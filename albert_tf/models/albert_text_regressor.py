@@ -11,7 +11,7 @@ from albert_tf.checkpoints.heads import HEADS
 from albert_tf.models.pooling import default_pooling, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.trainers.heads import warn_of_new_head
+from albert_tf.trainers.head_choice import warn_of_new_head
 from albert_tf.trainers.labels import scores
 from albert_tf.trainers.prediction import Outputs
 from albert_tf_lite.answers import score_dicts

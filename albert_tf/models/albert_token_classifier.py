@@ -19,13 +19,13 @@ from albert_tf.preprocessing.text_preprocessors import (
 )
 from albert_tf.trainers.batching import PADDING_TARGET
 from albert_tf.trainers.examples import Column, Inputs
-from albert_tf.trainers.heads import (
+from albert_tf.trainers.head_choice import (
     other_heads,
     warn_of_new_head,
     warn_of_unnamed_outputs,
 )
-from albert_tf.trainers.keras_metrics import TagAccuracy
 from albert_tf.trainers.prediction import Outputs, PredictedRows
+from albert_tf.trainers.tag_accuracy import TagAccuracy
 from albert_tf_lite.answers import entity_dicts
 from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import as_list, as_texts

@@ -18,7 +18,7 @@ from albert_tf.layers.common import arguments_of
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf.preprocessing.texts import Texts
 from albert_tf.trainers import from_checkpoint as construction
-from albert_tf.trainers.heads import choose_head, has_same_labels, reads_pooler
+from albert_tf.trainers.head_choice import choose_head, has_same_labels, reads_pooler
 from albert_tf.trainers.prediction import Outputs
 from albert_tf.trainers.trainer import Trainer
 from albert_tf_lite.errors import AlbertError

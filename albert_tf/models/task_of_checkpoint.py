@@ -5,7 +5,7 @@ from typing import Any
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
 from albert_tf.models.task import TASKS, AlbertTask
-from albert_tf.trainers.heads import only_fitting_head
+from albert_tf.trainers.head_choice import only_fitting_head
 
 
 def task_class(checkpoint: Checkpoint) -> Any:

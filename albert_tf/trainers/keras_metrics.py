@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import keras
 
-from albert_tf.trainers.batching import PADDING_TARGET
+from albert_tf.trainers.tag_accuracy import TagAccuracy
 from albert_tf_lite.errors import AlbertError
 
 _METRICS = keras.metrics
@@ -437,16 +437,3 @@ def _check_ignored(outputs: TaskOutputs, given: Any) -> None:
 def _described(given: Any) -> str:
     """Return the name of a loss or metric as the user may have written it."""
     return f"{type(given).__name__} ({given.name!r})"
-
-
-@keras.saving.register_keras_serializable(package="albert_tf")
-class TagAccuracy(keras.metrics.SparseCategoricalAccuracy):
-    """Accuracy of the tags of tokens, except those of `PADDING_TARGET`."""
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        counted = keras.ops.cast(y_true != PADDING_TARGET, self.dtype)
-        if sample_weight is not None:
-            weight = keras.ops.cast(sample_weight, self.dtype)
-            # One weight per text or per token.
-            counted *= weight[:, None] if len(weight.shape) == 1 else weight
-        super().update_state(keras.ops.maximum(y_true, 0), y_pred, counted)
