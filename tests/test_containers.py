@@ -19,6 +19,7 @@ from albert_tf import data, evaluation, tools
 from albert_tf.checkpoints import prune_vocabulary
 from albert_tf.pipelines import TaskPipeline
 from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.trainers.examples import read_examples
 from albert_tf.trainers.labels import check_class_names, class_ids
 
 TEXTS, OTHERS = ["很好吃，我想", "差", "他 去", "太差了！"], ["好", "", "你们", "不"]
@@ -162,7 +163,7 @@ def classifier(**options):
 
 def distilled(c):
     distiller = tools.AlbertDistiller(classifier(), classifier(seed=1))
-    return list(distiller._batches(c(TEXTS), c(IDS), batch_size=4))
+    return list(distiller._batches(read_examples(c(TEXTS), c(IDS)), batch_size=4))
 
 
 def tuned(c):

@@ -300,8 +300,8 @@ def run(script, folder):
 def evaluated(script, task):
     """Return the scores of a task, in the batches of the plain script."""
     # Keras takes the mean loss of batches, and a batch that of its tokens.
-    size = None if script.container == "dataset" else BATCH_SIZE
     data = data_of(script)
+    size = None if isinstance(data[0], tf.data.Dataset) else BATCH_SIZE
     return task.evaluate(*data, batch_size=size, verbose=0, return_dict=True)
 
 
