@@ -60,6 +60,14 @@ def check_targets_per_token(dataset: tf.data.Dataset) -> None:
             )
 
 
+def with_weights_per_token(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Return a dataset in which a weight per example counts for all its tokens."""
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 3 or spec[2].shape.rank != 1:
+        return dataset
+    return dataset.map(lambda x, y, weights: (x, y, weights[:, tf.newaxis]))
+
+
 def check_no_strings(dataset: tf.data.Dataset, task: str, needs_labels: bool) -> None:
     """Raise if targets of a dataset are strings, of which the task made no numbers.
 

@@ -21,6 +21,7 @@ from albert_tf.trainers.datasets import (
     check_no_strings,
     check_targets_per_token,
     with_targets_of_one_type,
+    with_weights_per_token,
 )
 from albert_tf.trainers.examples import (
     Column,
@@ -194,6 +195,7 @@ class TaskHooks(_Model):
         dataset = self.prepare_dataset(examples, options.fixed)
         if self.ignored_class is not None:
             check_targets_per_token(dataset)
+            dataset = with_weights_per_token(dataset)
         needs_labels = self.takes_class_weight and not self.labels
         check_no_strings(dataset, type(self).__name__, needs_labels)
         return with_targets_of_one_type(dataset)

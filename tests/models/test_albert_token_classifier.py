@@ -77,6 +77,7 @@ def test_the_loss_counts_each_token_once():
     assert counted.sum() == sum(len(text.replace(" ", "")) for text in TEXTS)
     windows = tagger.preprocessor.pack_texts(TEXTS)
     features = tagger.preprocessor.packer.pad(windows.tokens, windows.first_lengths)
+    padded = tags.to_tensor(-1, shape=features["token_ids"].shape).numpy()
     logits = tagger(features).numpy()[:, : counted.shape[1]].astype("float64")
     logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
     truth = np.maximum(tags.to_tensor(0).numpy(), 0)
@@ -85,8 +86,11 @@ def test_the_loss_counts_each_token_once():
     weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 0.25])
     for sample_weight in (None, weights):
         by_text = np.ones(6) if sample_weight is None else weights
-        by_token = by_text[windows.windows.texts.numpy()][:, None] * counted
+        by_row = by_text[windows.windows.texts.numpy()]
+        by_token = by_row[:, None] * counted
         results = tagger.evaluate(TEXTS, SPANS, sample_weight=sample_weight, verbose=0)
+        of_ids = tagger.evaluate(features, padded, sample_weight=by_row, verbose=0)
+        assert of_ids == pytest.approx(results, abs=1e-5)
         loss = (losses * by_token).sum() / counted.sum()
         accuracy = (right * by_token).sum() / by_token.sum()
         assert results == pytest.approx([loss, accuracy], abs=1e-5)
