@@ -15,6 +15,7 @@ from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import Texts
 from albert_tf.trainers.batching import prefetched
 from albert_tf.trainers.prediction import Outputs, predict_batches
+from albert_tf.trainers.token_accuracy import TokenAccuracy
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts, check_integer
 from albert_tf_lite.sentence_piece import SPACE_PIECE
@@ -99,7 +100,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         return {"marked_labels": checkpoint.layout.name == "albert_zh", **arguments}, []
 
     def default_metrics(self):
-        return {"weighted_metrics": ["accuracy"]}
+        return {"weighted_metrics": [TokenAccuracy(name="accuracy")]}
 
     # === Filling ===
 

@@ -7,6 +7,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.head_layers import dense_head, masked_lm_head
 from albert_tf.models.task import AlbertTask
 from albert_tf.trainers.head_choice import warn_of_new_head
+from albert_tf.trainers.token_accuracy import TokenAccuracy
 from albert_tf_lite.errors import AlbertError
 
 
@@ -88,8 +89,9 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         # Keras puts the head before the name only if there are several.
         first = next(iter(self.output))
         name = "accuracy" if len(self.output) > 1 else f"{first}_accuracy"
-        accuracy = keras.metrics.SparseCategoricalAccuracy
-        return {"weighted_metrics": {head: accuracy(name=name) for head in self.output}}
+        return {
+            "weighted_metrics": {head: TokenAccuracy(name=name) for head in self.output}
+        }
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True

@@ -25,7 +25,7 @@ from albert_tf.trainers.head_choice import (
     warn_of_unnamed_outputs,
 )
 from albert_tf.trainers.prediction import Outputs, PredictedRows
-from albert_tf.trainers.tag_accuracy import TagAccuracy
+from albert_tf.trainers.token_accuracy import TokenAccuracy
 from albert_tf_lite.answers import entity_dicts
 from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import as_list, as_texts
@@ -151,7 +151,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return {**arguments, "tags": wanted}, ["token_classifier"]
 
     def default_metrics(self):
-        return {"weighted_metrics": [TagAccuracy(name="accuracy")]}
+        return {"weighted_metrics": [TokenAccuracy(name="accuracy")]}
 
     def targets(self, x: Inputs, y: Column | None, packed=None) -> tf.RaggedTensor:
         """Return the tag of each token, int32 [windows, (tokens)]."""

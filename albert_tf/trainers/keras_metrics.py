@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import keras
 
-from albert_tf.trainers.tag_accuracy import TagAccuracy
+from albert_tf.trainers.token_accuracy import TokenAccuracy
 from albert_tf_lite.errors import AlbertError
 
 _METRICS = keras.metrics
@@ -223,7 +223,7 @@ def _named_metric(outputs: TaskOutputs, given: Any) -> Any:
     metric: Any = keras.metrics.get(name)
     cls = type(metric)
     if cls is _METRICS.SparseCategoricalAccuracy and outputs.ignores_ids:
-        cls = TagAccuracy
+        cls = TokenAccuracy
     return cls.from_config(
         {**metric.get_config(), "name": name, **_options(outputs, cls)}
     )
@@ -242,8 +242,10 @@ def _accuracy(outputs: TaskOutputs, name: str) -> Any:
             f"{outputs.task} has no classes for the metric {name!r}. Pass "
             'metrics="auto".'
         )
+    if outputs.ignored_class is not None or outputs.weights_targets:
+        return TokenAccuracy(name=name)
     # Keras chooses between ids and columns by the shape of the targets.
-    return name if outputs.ignored_class is None else TagAccuracy(name=name)
+    return name
 
 
 def _name_of(given: Any) -> str | None:

@@ -94,6 +94,9 @@ def test_the_loss_counts_each_token_once():
         loss = (losses * by_token).sum() / counted.sum()
         accuracy = (right * by_token).sum() / by_token.sum()
         assert results == pytest.approx([loss, accuracy], abs=1e-5)
+        # Tokens count alike in batches of any length.
+        options = {"sample_weight": sample_weight, "verbose": 0, "batch_size": 2}
+        assert tagger.evaluate(TEXTS, SPANS, **options)[1] == pytest.approx(accuracy)
 
 
 def test_spans_within_a_token_are_extended_and_counted(tagger):
