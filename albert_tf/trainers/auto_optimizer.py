@@ -179,7 +179,7 @@ class AutoOptimizer:
         if not (is_resumed and self.schedule.total_steps == steps.total):
             self.schedule.set(learning_rate, steps.total, warmup_of(steps.total))
         if is_resumed and steps.total:
-            self._go_to(optimizer, steps.done, loads_its_state)
+            self._go_to(optimizer, steps, loads_its_state)
 
     def start_single_steps(self, optimizer: keras.optimizers.Optimizer) -> bool:
         """Start over if the rate is not constant; return whether it was not."""
@@ -199,23 +199,27 @@ class AutoOptimizer:
 
     def _go_to(self, optimizer, steps, loads_its_state):
         """Set the number of batches before a resumed `fit`, and warn if it differs."""
+        # The scale of the loss may have been too large for some batches of float16,
+        # which the optimizer leaves out, as it did before the interruption.
+        may_skip = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
         optimizer = unscaled_optimizer(optimizer)
         # The first variable counts batches; `iterations` are updates.
         counter = optimizer.variables[0]
-        count = int(counter)
-        if count == steps:
+        count, done = int(counter), steps.done
+        is_behind = 0 < count < done and done - count < steps.per_epoch
+        if count == done or (may_skip and is_behind):
             return
         if not loads_its_state:
             warnings.warn(
-                f"The epochs before `initial_epoch` have {steps} steps, but the "
-                f"optimizer has made {count}. The learning rate is that after {steps}, "
+                f"The epochs before `initial_epoch` have {done} steps, but the "
+                f"optimizer has made {count}. The learning rate is that after {done}, "
                 f"the moments are those after {count}. To resume exactly, load a whole "
                 "model, saved as a .keras file (weights alone have no moments), and "
                 "pass the same data, `batch_size` and `epochs`.",
                 # The caller of `fit`.
                 stacklevel=5,
             )
-        counter.assign(steps)
+        counter.assign(done)
         if count == 0 and optimizer.use_ema:
             # Keras starts an average from the weights only at the very first step.
             averages = moving_averages(optimizer)

@@ -25,7 +25,6 @@ from albert_tf import AlbertError
 from albert_tf.trainers.prediction import split_ragged
 
 pytestmark = [
-    pytest.mark.nightly,
     pytest.mark.filterwarnings("ignore:Gradients do not exist for variables"),
     pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer"),
 ]
@@ -686,6 +685,21 @@ def tracing(is_traced):
         tf.config.run_functions_eagerly(were_eager)
 
 
+# What random scripts found.
+FOUND = [
+    Script("token classifier", callback="LearningRateScheduler"),
+    Script("spelling corrector", callback="LearningRateScheduler", metrics="names"),
+    Script("regressor", precision="mixed_float16", is_resumed=True),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", FOUND, ids=lambda script: script.task)
+def test_a_script_that_differed_trains_like_the_plain_one(script):
+    assert check_script(script) is None
+
+
+@pytest.mark.nightly
 @hypothesis.settings(max_examples=COUNT)
 @hypothesis.given(SCRIPTS)
 def test_a_random_script_trains_like_the_plain_one_or_is_refused(script):
