@@ -29,10 +29,14 @@ def change_check(*paths: str | os.PathLike) -> Callable[[], None]:
     return check
 
 
-@contextlib.contextmanager
-def unchanged(*paths: str | os.PathLike) -> Iterator[None]:
+def unchanged(*paths: str | os.PathLike) -> contextlib.AbstractContextManager[None]:
     """Raise at the end of a block if one of the files has changed since its start."""
-    check = change_check(*paths)
+    return checked_at_end(change_check(*paths))
+
+
+@contextlib.contextmanager
+def checked_at_end(check: Callable[[], None]) -> Iterator[None]:
+    """Call a check of `change_check` at the end of a block, also after an error."""
     try:
         yield
     except Exception:

@@ -18,7 +18,7 @@ from albert_tf_lite.inputs import (
     whole_numbers,
 )
 
-# A report has the matrix of at most so many classes, and so many pairs of classes.
+# The most classes in the confusion matrix of a report, and its most pairs of classes.
 MATRIX_CLASSES, MOST_PAIRS = 50, 50
 
 # (start, end, label) in characters.

@@ -1,12 +1,11 @@
 """A page of scores and mistakes, which needs no other file."""
 
 import html
-import importlib.resources
 import itertools
-import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from albert_tf.files import complete_directory, read_template, write_json, write_text
 from albert_tf_cli.shared.colours import coloured_html
 from albert_tf_cli.shared.score_tables import (
     Row,
@@ -16,6 +15,8 @@ from albert_tf_cli.shared.score_tables import (
     worst_classes,
 )
 
+# The package with the folder of templates.
+ROOM = "albert_tf_cli.shared"
 # The most rows of the scores of classes.
 MOST_ROWS = 200
 # The most characters of a cell.
@@ -41,14 +42,12 @@ def write_report(
     An older report in the directory is replaced; other files stay. `attributions` of
     the first mistakes are dicts by column, with a float for each character.
     """
-    from albert_tf.files import complete_directory, write_json, write_text
-
     sections = [
         _scores_section(scores),
         *_confusion_sections(scores),
         _section("The worst mistakes", _NOTE, _table(mistakes, attributions)),
     ]
-    page = _template("report.html").substitute(
+    page = read_template(ROOM, "report.html").substitute(
         title=html.escape(title), sections="".join(sections)
     )
     fields = {"title": title, "scores": scores, "lists": {"mistakes": mistakes}}
@@ -79,14 +78,9 @@ def _confusion_sections(scores):
 
 
 def _section(title: str, note: str, table: str) -> str:
-    return _template("report_section.html").substitute(
+    return read_template(ROOM, "report_section.html").substitute(
         title=html.escape(title), note=html.escape(note), table=table
     )
-
-
-def _template(name: str) -> string.Template:
-    folder = importlib.resources.files("albert_tf_cli.shared") / "templates"
-    return string.Template((folder / name).read_text("utf-8"))
 
 
 def _table(rows: Sequence[Row], attributions: Sequence[Attributions] = ()) -> str:

@@ -12,7 +12,7 @@ from albert_tf_cli.shared.console import console, escaped, print_json, print_lin
 from albert_tf_cli.tasks.task import Answer, Inputs, Task, as_columns
 
 if TYPE_CHECKING:
-    from albert_tf.models.attributions import Attributions
+    from albert_tf.tools.attributions import Attributions
 
 
 def explained(

@@ -17,7 +17,7 @@ from typing import Any
 from albert_tf.executors import run_jobs, with_warnings
 from albert_tf_cli.shared.column_options import ColumnOptions
 from albert_tf_cli.tasks.task import Inputs, Task, as_columns
-from albert_tf_lite.changes import change_check, changed_error
+from albert_tf_lite.changes import change_check, changed_error, checked_at_end
 from albert_tf_lite.unknown import TruncatedTextsWarning, issue_once
 
 # Texts per block. A kill loses the blocks that are being computed.
@@ -47,15 +47,10 @@ def text_blocks(
 
 def _unchanged(blocks, check):
     """Yield the blocks of a file as long as a check does not raise."""
-    try:
+    with checked_at_end(check):
         for block in blocks:
             check()
             yield block
-    except Exception:
-        # A change may look like damage.
-        check()
-        raise
-    check()
 
 
 class CheckedBlocks:
