@@ -118,6 +118,7 @@ class AutoOptimizer:
         """Create the moments of the weights to train."""
         self._weights = weights
         optimizer.build(weights)
+        self._start_averages(unscaled_optimizer(optimizer))
 
     def has_moments_of(self, weights: Sequence[keras.Variable]) -> bool:
         """Return whether the optimizer has moments of exactly these weights."""
@@ -194,8 +195,10 @@ class AutoOptimizer:
 
         The scale of a `LossScaleOptimizer` suits the model and stays.
         """
-        for variable in unscaled_optimizer(optimizer).variables:
+        optimizer = unscaled_optimizer(optimizer)
+        for variable in optimizer.variables:
             variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
+        self._start_averages(optimizer)
 
     def _go_to(self, optimizer, steps, loads_its_state):
         """Set the number of batches before a resumed `fit`, and warn if it differs."""
@@ -220,8 +223,17 @@ class AutoOptimizer:
                 stacklevel=5,
             )
         counter.assign(done)
-        if count == 0 and optimizer.use_ema:
-            # Keras starts an average from the weights only at the very first step.
-            averages = moving_averages(optimizer)
-            for average, weight in zip(averages, self._weights, strict=True):
-                average.assign(weight)
+        if count == 0:
+            self._start_averages(optimizer)
+
+    def _start_averages(self, optimizer):
+        """Set the moving averages, if there are any, to the weights.
+
+        Keras starts them from the weights at the very first update, which a resumed
+        `fit` does not make, and which a loss scale of float16 may leave out.
+        """
+        if not optimizer.use_ema:
+            return
+        averages = moving_averages(optimizer)
+        for average, weight in zip(averages, self._weights, strict=True):
+            average.assign(weight)

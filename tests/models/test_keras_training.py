@@ -352,6 +352,20 @@ def test_an_interrupted_fit_takes_averages_out_of_the_model():
     np.testing.assert_allclose(model.output_dense.kernel, kernels[-1], atol=1e-6)
 
 
+def test_averages_are_the_weights_while_the_loss_scale_skips_all_updates():
+    sizes = {**ONE_LAYER, "dtype": "mixed_float16"}
+    model = small_classifier(sizes=sizes, dropout=0.0)
+    model.compile(ema_momentum=0.9)
+    # No gradient is finite at such a scale.
+    model.optimizer.initial_scale = 1e30
+    before = model.get_weights()
+    swap = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
+    model.fit(TEXTS, LABELS, callbacks=[swap], **FIT)
+    assert int(model.optimizer.iterations) == 0
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
 def test_clone_model_is_refused():
     classifier = small_classifier(sizes=ONE_LAYER)
     with pytest.raises(AlbertError, match="cannot clone AlbertTextClassifier.*copy"):

@@ -347,12 +347,18 @@ class Recorder(keras.callbacks.Callback):
         super().__init__()
         self.script = script
         self.epochs, self.averaged, self.averages = [], [], None
+        self.applied = 0
 
     def on_epoch_begin(self, epoch, logs=None):
         if self.script.has_own_optimizer:
             self.model.optimizer.learning_rate = RATES[epoch]
 
     def on_train_batch_end(self, batch, logs=None):
+        applied = int(self.model.optimizer.iterations)
+        # The loss scale of float16 skips a batch whose gradients are not finite.
+        if applied == self.applied:
+            return
+        self.applied = applied
         weights = [np.array(weight) for weight in self.model.trainable_weights]
         if self.averages is not None:
             pairs = zip(self.averages, weights, strict=True)
@@ -690,6 +696,7 @@ FOUND = [
     Script("token classifier", callback="LearningRateScheduler"),
     Script("spelling corrector", callback="LearningRateScheduler", metrics="names"),
     Script("regressor", precision="mixed_float16", is_resumed=True),
+    Script("regressor", callback="SwapEMAWeights", precision="mixed_float16"),
 ]
 
 
