@@ -23,16 +23,11 @@ from albert_tf.layers import (
     FeedForwardBlock,
     TokenEmbedding,
 )
-from albert_tf.layers.common import (
-    Activation,
-    Policy,
-    Tensor,
-    arguments_of,
-    check_sizes,
-    dense,
-    get_activation,
-)
+from albert_tf.layers.activations import Activation, get_activation
+from albert_tf.layers.arguments import arguments_of, check_sizes
+from albert_tf.layers.dense import dense
 from albert_tf.layers.private_keras import freeze, inner_layers
+from albert_tf.layers.tensor_types import Policy, Tensor
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pointers import check_downloaded, read_bytes
 

@@ -4,7 +4,9 @@ import keras
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.layers import MaskedLMHead
-from albert_tf.layers.common import Activation, at_least_float32, dense
+from albert_tf.layers.activations import Activation
+from albert_tf.layers.dense import dense
+from albert_tf.layers.tensor_types import at_least_float32
 
 
 def head_dtype(backbone: AlbertBackbone) -> str:

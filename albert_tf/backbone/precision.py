@@ -2,7 +2,7 @@
 
 import pathlib
 
-from albert_tf.layers.common import has_gpu
+from albert_tf.layers.devices import has_gpu
 from albert_tf_lite.errors import AlbertError
 
 # Names of bfloat16 units in /proc/cpuinfo, on x86 and ARM. Without them TensorFlow

@@ -14,7 +14,7 @@ import keras
 
 from albert_tf.backbone.traced_weights import TracedWeights
 from albert_tf.files import check_space, write_text
-from albert_tf.layers.common import check_arguments
+from albert_tf.layers.arguments import check_arguments
 from albert_tf.model_card import write_model_card
 from albert_tf_lite.errors import AlbertError
 

@@ -33,7 +33,7 @@ from albert_tf.checkpoints.layout import (
 from albert_tf.checkpoints.named_heads import head_prefix
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf.files import HUB, find_bundled, split_head
-from albert_tf.layers.common import suggest_arguments
+from albert_tf.layers.arguments import suggest_arguments
 from albert_tf_lite.errors import AlbertError
 
 CheckpointPath: TypeAlias = str | os.PathLike | keras.Model

@@ -15,7 +15,7 @@ from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.export.description import check_backend, describe
 from albert_tf.files import check_replaced, complete_file
 from albert_tf.layers import FactorizedEmbedding
-from albert_tf.layers.common import suggest_arguments
+from albert_tf.layers.arguments import suggest_arguments
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError

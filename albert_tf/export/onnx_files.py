@@ -18,7 +18,7 @@ from albert_tf.export.onnx_network import Network, StoredWeights
 from albert_tf.export.quantization import quantize
 from albert_tf.extras import import_extra
 from albert_tf.files import check_replaced, complete_file
-from albert_tf.layers.common import suggest_arguments
+from albert_tf.layers.arguments import suggest_arguments
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SETTINGS, Texts, checksum_field

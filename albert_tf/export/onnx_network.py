@@ -14,8 +14,9 @@ import keras
 import numpy as np
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.layers.activations import gelu_approximate
 from albert_tf.layers.attention_block import MASKED_SCORE
-from albert_tf.layers.common import LAYER_NORM_EPSILON, gelu_approximate
+from albert_tf.layers.layer_normalization import LAYER_NORM_EPSILON
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.packing import INPUTS
 from albert_tf_lite.pointers import read_bytes

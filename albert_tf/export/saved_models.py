@@ -19,7 +19,7 @@ from albert_tf.files import (
     temporary_directory,
     write_json,
 )
-from albert_tf.layers.common import unknown_argument
+from albert_tf.layers.arguments import unknown_argument
 from albert_tf.model_card import write_model_card
 from albert_tf.models.task import AlbertTask
 from albert_tf.quiet_import import import_tensorflow_text

@@ -23,7 +23,7 @@ from albert_tf.export.quantization import quantize
 from albert_tf.export.tokenizer_json import tokenizer_json
 from albert_tf.export.transformers_js_card import write_card
 from albert_tf.files import complete_directory, write_json, write_text
-from albert_tf.layers.common import suggest_arguments
+from albert_tf.layers.arguments import suggest_arguments
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError, import_extra
 from albert_tf_lite.packing import INPUTS

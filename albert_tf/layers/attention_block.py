@@ -3,14 +3,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import (
-    AlbertLayer,
-    Shape,
-    Tensor,
-    computes_on_tensorflow_cpu,
-    dense,
-    layer_norm,
-)
+from albert_tf.layers.albert_layer import AlbertLayer
+from albert_tf.layers.dense import dense
+from albert_tf.layers.devices import computes_on_tensorflow_cpu
+from albert_tf.layers.layer_normalization import layer_norm
+from albert_tf.layers.tensor_types import Shape, Tensor
 from albert_tf_lite.errors import AlbertError
 
 # Added to the score of a masked key, as in the original code. Not minus infinity, so

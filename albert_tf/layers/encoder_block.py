@@ -2,9 +2,11 @@ from typing import Any
 
 import keras
 
+from albert_tf.layers.activations import Activation
+from albert_tf.layers.albert_layer import AlbertLayer
 from albert_tf.layers.attention_block import AttentionBlock
-from albert_tf.layers.common import Activation, AlbertLayer, Shape, Tensor
 from albert_tf.layers.feed_forward_block import FeedForwardBlock
+from albert_tf.layers.tensor_types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -3,14 +3,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import (
-    AlbertLayer,
-    Shape,
-    Tensor,
-    albert_initializer,
-    dense,
-    layer_norm,
-)
+from albert_tf.layers.albert_layer import AlbertLayer
+from albert_tf.layers.dense import albert_initializer, dense
+from albert_tf.layers.layer_normalization import layer_norm
+from albert_tf.layers.tensor_types import Shape, Tensor
 from albert_tf_lite.errors import AlbertError
 
 PROJECTION_ORDERS = ("before_layer_norm", "after_layer_norm")

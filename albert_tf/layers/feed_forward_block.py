@@ -3,16 +3,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import (
-    Activation,
-    AlbertLayer,
-    Shape,
-    Tensor,
-    dense,
-    gelu_approximate,
-    get_activation,
-    layer_norm,
-)
+from albert_tf.layers.activations import Activation, gelu_approximate, get_activation
+from albert_tf.layers.albert_layer import AlbertLayer
+from albert_tf.layers.dense import dense
+from albert_tf.layers.layer_normalization import layer_norm
+from albert_tf.layers.tensor_types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -3,17 +3,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import (
-    Activation,
-    AlbertLayer,
-    Shape,
-    Tensor,
-    at_least_float32,
-    dense,
-    get_activation,
-    layer_norm,
-)
+from albert_tf.layers.activations import Activation, get_activation
+from albert_tf.layers.albert_layer import AlbertLayer
+from albert_tf.layers.dense import dense
 from albert_tf.layers.factorized_embedding import FactorizedEmbedding
+from albert_tf.layers.layer_normalization import layer_norm
+from albert_tf.layers.tensor_types import Shape, Tensor, at_least_float32
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

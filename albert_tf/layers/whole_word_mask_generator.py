@@ -10,7 +10,8 @@ import keras_hub
 import numpy as np
 from keras import ops
 
-from albert_tf.layers.common import Tensor, check_arguments, check_sizes
+from albert_tf.layers.arguments import check_arguments, check_sizes
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.words import marked_label_ids
 

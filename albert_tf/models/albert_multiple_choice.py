@@ -8,7 +8,7 @@ from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.head_layers import dense_head, head_dropout, head_dtype
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.task_preprocessors import (
     AlbertMultipleChoicePreprocessor,

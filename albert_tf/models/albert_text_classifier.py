@@ -9,7 +9,8 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.head_layers import dense_head, head_dropout
 from albert_tf.checkpoints import Checkpoint, open_checkpoint
-from albert_tf.layers.common import Tensor, argument_names
+from albert_tf.layers.arguments import argument_names
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor

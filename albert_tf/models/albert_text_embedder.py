@@ -10,7 +10,7 @@ from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.sentence_transformers import read_length, read_pooling
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf.models.pooling import pool_states
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor

@@ -5,7 +5,7 @@ from typing import Any
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.layers.common import Tensor, at_least_float32
+from albert_tf.layers.tensor_types import Tensor, at_least_float32
 from albert_tf_lite.errors import AlbertError
 
 

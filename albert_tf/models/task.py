@@ -14,7 +14,7 @@ from albert_tf.backbone.presets import Presets
 from albert_tf.checkpoints import Checkpoint, open_checkpoint, save_checkpoint
 from albert_tf.checkpoints.formats.keras_model import check_files
 from albert_tf.files import split_head
-from albert_tf.layers.common import arguments_of
+from albert_tf.layers.arguments import arguments_of
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf.preprocessing.texts import Texts
 from albert_tf.trainers import from_checkpoint as construction

@@ -8,7 +8,7 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
-from albert_tf.layers.common import arguments_of, check_arguments
+from albert_tf.layers.arguments import arguments_of, check_arguments
 from albert_tf.preprocessing.segment_packer import (
     PackedTexts,
     SegmentPacker,

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
-from albert_tf.layers.common import check_arguments
+from albert_tf.layers.arguments import check_arguments
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list
 

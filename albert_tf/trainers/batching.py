@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf.preprocessing.segment_packer import PackedTexts, SegmentPacker
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list, as_texts
 

@@ -17,7 +17,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.download import fetch_from_hub
 from albert_tf.files import HUB, find_bundled
-from albert_tf.layers.common import argument_names, check_arguments
+from albert_tf.layers.arguments import argument_names, check_arguments
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )

@@ -12,7 +12,7 @@ import keras
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.layers.common import argument_names
+from albert_tf.layers.arguments import argument_names
 from albert_tf.trainers.task_hooks import TaskHooks
 from albert_tf_lite.errors import AlbertError, listed
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.trainers.batching import TextBatches
 from albert_tf.trainers.examples import Inputs

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 
 # As a logit: its exponential is 0, and so is the gradient of that.
 EXCLUDED = -1e9

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import Tensor, at_least_float32
 from albert_tf.layers.private_keras import adam_moments, variable_index
+from albert_tf.layers.tensor_types import Tensor, at_least_float32
 from albert_tf_lite.errors import AlbertError
 
 # Biases and LayerNorm, as in google-research/albert `optimization.py`.

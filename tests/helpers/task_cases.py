@@ -15,7 +15,7 @@ from small_classifier import (
 )
 
 from albert_tf import models, tools
-from albert_tf.layers.common import argument_names
+from albert_tf.layers.arguments import argument_names
 
 COUNT = len(TEXTS)
 PAIRS = (TEXTS, OTHERS)

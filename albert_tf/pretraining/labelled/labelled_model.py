@@ -7,7 +7,8 @@ import numpy as np
 from keras import ops
 
 from albert_tf.layers import WholeWordMaskGenerator
-from albert_tf.layers.common import Tensor, dense
+from albert_tf.layers.dense import dense
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf.pretraining.labelled.labelled_records import IGNORED, LabelledRecords
 from albert_tf.pretraining.records.shard_files import TARGETS
 from albert_tf.pretraining.training.head_losses import (

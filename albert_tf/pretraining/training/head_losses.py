@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf.training.losses import EXCLUDED, first_equal_rows, share_a_text
 
 TEMPERATURE = 0.05

@@ -12,7 +12,7 @@ from keras import ops
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.head_layers import dense_head, masked_lm_head
 from albert_tf.files import complete_file
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf_lite.archives import check_zip
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pointers import check_downloaded

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from albert_tf.layers import WholeWordMaskGenerator
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf.pretraining.training.head_losses import weighted_losses
 from albert_tf.pretraining.training.network import features_of
 from albert_tf.pretraining.training.step_model import StepModel

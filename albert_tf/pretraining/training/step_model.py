@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import Tensor
+from albert_tf.layers.tensor_types import Tensor
 from albert_tf.pretraining.training.stacked_batches import Item
 
 
