@@ -25,7 +25,6 @@ class Release:
     url: str | None  # The address of the archive, if a public one is known.
     index_sha256: str | None = None  # SHA-256 of the `.index` file, if known.
     mirrors: Sequence[str] = ()  # Hugging Face names of the same weights.
-    tf_hub: Sequence[str] = ()  # TF-Hub addresses, the oldest version first.
     # Published figures in percent: task, split ("" if the source does not name it),
     # metric, value, source (in `pages` of releases.json) and an optional note.
     accuracy: Sequence[Sequence] = ()

@@ -9,7 +9,7 @@ import pytest
 from small_classifier import (
     CHARACTERS,
     VOCABULARY,
-    hand_padded,
+    features_of,
     randomised,
     small_backbone,
 )
@@ -29,7 +29,7 @@ def measured_by_hand(backbone):
     model = backbone.with_intermediates()
     of_tokens = []
     for text in TEXTS:
-        inputs = hand_padded(text, time=len(text) + 2)
+        inputs = features_of(text)
         states = [x.numpy()[0].astype(float) for x in model(inputs)["hidden_states"]]
         lengths = np.linalg.norm(states, axis=-1)
         products = np.sum(np.multiply(states[1:], states[:-1]), axis=-1)

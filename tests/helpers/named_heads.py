@@ -38,24 +38,24 @@ SIZES = {
 }
 
 
-def named_tasks(layout, seed=0):
+def named_tasks(layout):
     """Return a pretrainer, and tasks by name on its backbone."""
     backbone = small_backbone(num_layers=1, **SIZES[layout])
-    pretrainer = randomised(models.AlbertPretrainer(backbone), seed)
+    pretrainer = randomised(models.AlbertPretrainer(backbone), 0)
     tasks = {
         name: cls.from_backbone(backbone, VOCABULARY, **arguments)
         for name, (cls, arguments) in CASES.items()
     }
-    draw, shared = np.random.default_rng(seed), {id(x) for x in backbone.weights}
+    draw, shared = np.random.default_rng(0), {id(x) for x in backbone.weights}
     for weight in (x for task in tasks.values() for x in task.trainable_variables):
         if id(weight) not in shared:
             weight.assign(draw.normal(0, 0.3, weight.shape))
     return pretrainer, tasks
 
 
-def write_named_heads(folder, layout="albert_zh", seed=0):
+def write_named_heads(folder, layout="albert_zh"):
     """Write a checkpoint with pretraining heads and named heads; return its tasks."""
-    pretrainer, tasks = named_tasks(layout, seed)
+    pretrainer, tasks = named_tasks(layout)
     tokenizer = tasks["sentiment"].preprocessor.tokenizer
     save_checkpoint(pretrainer, folder, layout, tokenizer, heads=tasks)
     return pretrainer, tasks

@@ -37,7 +37,7 @@ Zoe paid with a 20 and got 10.50 back, plus a "thank you" and 2 free cookies.
 """
 
 
-def train_model(text=TEXT, **kwargs):
+def train_model(**kwargs):
     """The bytes of a model with the special tokens of Google's."""
     model = io.BytesIO()
     arguments = {"vocab_size": 160, "hard_vocab_limit": False, "num_threads": 1}
@@ -45,7 +45,7 @@ def train_model(text=TEXT, **kwargs):
     arguments |= {"user_defined_symbols": ["(", ")"]}
     arguments |= {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(text.lower().splitlines()),
+        sentence_iterator=iter(TEXT.lower().splitlines()),
         model_writer=model,
         **{**arguments, **kwargs},
     )

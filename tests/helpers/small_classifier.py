@@ -58,18 +58,14 @@ def cross_entropy(logits, y):
     return log_sums - logits[np.arange(len(y)), y]
 
 
-def hand_padded(first, second=None, time=29):
-    """The features of one text, or a pair, of one-character tokens."""
-    parts = [[CLS, *map(token_id, first), SEP]]
-    if second is not None:
-        parts.append([*map(token_id, second), SEP])
-    features = {
-        "token_ids": sum(parts, []),
-        "segment_ids": [i for i, part in enumerate(parts) for _ in part],
-        "padding_mask": [1 for part in parts for _ in part],
+def features_of(text):
+    """The features of a text of one-character tokens, without padding."""
+    token_ids = np.array([[CLS, *map(token_id, text), SEP]], "int32")
+    return {
+        "token_ids": token_ids,
+        "segment_ids": np.zeros_like(token_ids),
+        "padding_mask": np.ones_like(token_ids),
     }
-    padded = {name: x + [0] * (time - len(x)) for name, x in features.items()}
-    return {name: np.array([x], "int32") for name, x in padded.items()}
 
 
 def token_id(character):

@@ -82,7 +82,7 @@ def without_titles(
         _check_first_row(rows, are_numbered)
         return rows
     if index:
-        _warn_of_titles(path, rows[:index], rows[index])
+        _warn_of_titles(rows[:index], rows[index])
     _check_second_header(rows[index:], given)
     return rows[index:]
 
@@ -115,7 +115,7 @@ def _repeats(names: list[str], cells: Sequence) -> bool:
     return comparable(cells) == names
 
 
-def _warn_of_titles(path: str | os.PathLike, above: list[Row], header: Row) -> None:
+def _warn_of_titles(above: list[Row], header: Row) -> None:
     """Warn of the titles above a header; raise if they may be examples."""
     shown = "; ".join(f"{_start(row.place)}: {_show(row.cells)}" for row in above[:3])
     if len(above) > 3:

@@ -78,7 +78,6 @@ class LabelledModel(PretrainingModel):
         labelled: a `LabelledRecords`, whose heads the model has.
         masks: as for `PretrainingModel`.
         seed: int, of the initial weights of the heads.
-        weights: optional dict, the weight of each loss, by default `WEIGHTS`.
 
     Call arguments:
         batch: a dict of `LabelledBatches`, without the axis of steps.
@@ -94,14 +93,12 @@ class LabelledModel(PretrainingModel):
         labelled: LabelledRecords,
         masks: WholeWordMaskGenerator | None,
         seed: int = 0,
-        weights: dict[str, float] | None = None,
     ):
         kinds = [kind for kind in TARGETS.values() if labelled.heads_of(kind)]
         names = [*kinds, *network.output]
         if labelled.pairs is not None:
             names.append("pairs")
-        weights = {**WEIGHTS, **(weights or {})}
-        super().__init__(network, masks, {name: weights[name] for name in names})
+        super().__init__(network, masks, {name: WEIGHTS[name] for name in names})
         # A score is neither right nor wrong.
         self.means.pop("scores_accuracy", None)
         self.allowed = {kind: labelled.allowed(kind) for kind in kinds}

@@ -46,9 +46,7 @@ def squared_errors(
     }
 
 
-def attraction(
-    vectors: Tensor, token_ids: Tensor, name: str = "pairs"
-) -> dict[str, Tensor]:
+def attraction(vectors: Tensor, token_ids: Tensor) -> dict[str, Tensor]:
     """Return the losses of finding the second text of each pair among all.
 
     Equal texts are no negatives of each other: a pair may be drawn twice.
@@ -56,7 +54,6 @@ def attraction(
     Args:
         vectors: float tensor [2 * pairs, hidden_dim], first those of the first texts.
         token_ids: int tensor [2 * pairs, time], the texts.
-        name: string, that of the loss.
     """
     norms = ops.sqrt(ops.sum(vectors**2, axis=-1, keepdims=True))
     vectors /= norms + 1e-6
@@ -69,4 +66,4 @@ def attraction(
     logits = ops.concatenate([similarities, ops.transpose(similarities)]) / TEMPERATURE
     partners = ops.arange(2 * count) % count
     weights = ops.ones_like(logits[:, 0])
-    return weighted_losses(logits, partners, weights, name, count)
+    return weighted_losses(logits, partners, weights, "pairs", count)

@@ -21,9 +21,9 @@ class StepModel(keras.Model):
         heads: dict of the weight of the loss of each head, by name.
     """
 
-    def __init__(self, heads: dict[str, float], **kwargs: Any):
+    def __init__(self, heads: dict[str, float]):
         # The values of a batch keep their 32 bits; the network casts its own.
-        super().__init__(dtype="float32", **kwargs)
+        super().__init__(dtype="float32")
         self.heads = heads
         self.means = {
             f"{head}_{kind}": keras.metrics.Mean(name=f"{head}_{kind}")
