@@ -323,10 +323,6 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
         def mask(number, batch):
             batch = batch if isinstance(batch, tuple) else (batch,)
-            if len(batch) == 3:
-                features, starts, weights = batch
-                # One weight per text.
-                batch = features, starts, tf.reshape(weights, [-1])
             seed = tf.stack([0, tf.cast(number, tf.int32)]) if fixed else None
             return self.preprocessor.masked(*batch, seed=seed)
 

@@ -93,16 +93,6 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
             "weighted_metrics": {head: TokenAccuracy(name=name) for head in self.output}
         }
 
-    def compute_loss(
-        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
-    ):
-        weights = _weights_of_heads(y_pred, sample_weight)
-        return super().compute_loss(x, y, y_pred, weights, training)
-
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        weights = _weights_of_heads(y_pred, sample_weight)
-        return super().compute_metrics(x, y, y_pred, weights)
-
     def predicted_mask(self, x):
         # Every row has the same number of predictions.
         return None
@@ -116,15 +106,3 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         if new_heads:
             warn_of_new_head(checkpoint, "sop_head", wanted)
         return {**arguments, "num_sop_classes": wanted}, new_heads
-
-
-def _weights_of_heads(outputs, sample_weight):
-    """Return the weights by head; one per example is for all its masked words."""
-    if sample_weight is None or isinstance(sample_weight, dict):
-        return sample_weight
-    if len(sample_weight.shape) != 1:
-        return sample_weight
-    weights = dict.fromkeys(outputs, sample_weight)
-    # [batch, 1], for the losses [batch, positions].
-    weights["mlm_logits"] = keras.ops.expand_dims(sample_weight, axis=1)
-    return weights

@@ -154,7 +154,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             x: texts, or the features of packed texts.
             word_starts: for features, optional int tensor [batch, time]; see
                 `WholeWordMaskGenerator`.
-            sample_weight: optional float tensor [batch].
+            sample_weight: optional float tensor [batch] or [batch, 1].
             seed: optional int tensor [2]. The same seed draws the same masks.
 
         Returns:
@@ -168,7 +168,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         batch |= {name: batch[name][:, :columns] for name in _MASKS}
         weights = batch["mask_weights"]
         if sample_weight is not None:
-            weights *= tf.cast(sample_weight, weights.dtype)[:, tf.newaxis]
+            weights *= tf.reshape(tf.cast(sample_weight, weights.dtype), [-1, 1])
         # So that Keras' mean over all places is that over the predictions.
         weights /= tf.maximum(tf.reduce_mean(weights), 1e-6)
         return _unpacked({**batch, "mask_weights": weights})

@@ -21,6 +21,7 @@ from albert_tf.trainers.batching import (
     size_or_default,
 )
 from albert_tf.trainers.examples import Examples, check_batched
+from albert_tf.trainers.prediction import Outputs
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
 
@@ -60,12 +61,36 @@ def check_targets_per_token(dataset: tf.data.Dataset) -> None:
             )
 
 
-def with_weights_per_token(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Return a dataset in which a weight per example counts for all its tokens."""
+def with_weights_per_token(
+    dataset: tf.data.Dataset, outputs: Outputs
+) -> tf.data.Dataset:
+    """Return a dataset in which a weight per example counts for all its tokens.
+
+    Args:
+        dataset: batches `(x, y, sample_weight)`; others are returned unchanged.
+        outputs: the symbolic outputs of the model. An output [batch, time, classes]
+            has targets, losses and weights [batch, time].
+    """
     spec = dataset.element_spec
-    if not isinstance(spec, tuple) or len(spec) < 3 or spec[2].shape.rank != 1:
+    if not isinstance(spec, tuple) or len(spec) < 3:
         return dataset
-    return dataset.map(lambda x, y, weights: (x, y, weights[:, tf.newaxis]))
+    if tf.nest.is_nested(spec[2]) or spec[2].shape.rank != 1:
+        return dataset
+    if not any(_has_tokens(output) for output in keras.tree.flatten(outputs)):
+        return dataset
+
+    def spread_weights(x, y, weights):
+        def of_output(output):
+            return weights[:, tf.newaxis] if _has_tokens(output) else weights
+
+        return x, y, keras.tree.map_structure(of_output, outputs)
+
+    return dataset.map(spread_weights)
+
+
+def _has_tokens(output: keras.KerasTensor) -> bool:
+    """Return whether an output has an axis for the tokens and one for classes."""
+    return len(output.shape) > 2
 
 
 def check_no_strings(dataset: tf.data.Dataset, task: str, needs_labels: bool) -> None:

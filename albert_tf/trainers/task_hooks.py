@@ -188,14 +188,15 @@ class TaskHooks(_Model):
         """Return the batches of `fit` or `evaluate`: features, targets and weights."""
         self._check_pairs(examples)
         if examples.kind == "texts":
-            return self.training_batches(examples, options)
+            batches = self.training_batches(examples, options)
+            return with_weights_per_token(batches, self.output)
         refuse_for_datasets(max_tokens=options.max_tokens)
         if examples.kind == "ids":
             examples = batches_of_ids(examples, options)
         dataset = self.prepare_dataset(examples, options.fixed)
         if self.ignored_class is not None:
             check_targets_per_token(dataset)
-            dataset = with_weights_per_token(dataset)
+        dataset = with_weights_per_token(dataset, self.output)
         needs_labels = self.takes_class_weight and not self.labels
         check_no_strings(dataset, type(self).__name__, needs_labels)
         return with_targets_of_one_type(dataset)
@@ -206,17 +207,11 @@ class TaskHooks(_Model):
         """Return texts in memory as batches of features, targets and weights."""
         packed = self.preprocessor.pack_texts(examples.x)
         targets = self.targets(examples.x, examples.y, packed)
-        if examples.sample_weight is None:
-            batches = text_batches(self.preprocessor, packed, targets, **options.sizes)
-            return batches.dataset
-        weights = scores(examples.x, examples.sample_weight, "sample_weight")
-        weights = packed.of_rows(weights)
-        if isinstance(targets, tf.RaggedTensor):
-            # The losses of tokens have an axis for the tokens.
-            weights = weights[:, tf.newaxis]
-        batches = text_batches(
-            self.preprocessor, packed, targets, weights, **options.sizes
-        )
+        labels = [targets]
+        if examples.sample_weight is not None:
+            weights = scores(examples.x, examples.sample_weight, "sample_weight")
+            labels.append(packed.of_rows(weights))
+        batches = text_batches(self.preprocessor, packed, *labels, **options.sizes)
         return batches.dataset
 
     def prepare_dataset(self, examples: Examples, fixed: bool) -> tf.data.Dataset:

@@ -55,16 +55,21 @@ def test_loss_and_accuracy_of_both_heads():
         "mlm_logits": np.where([[1], [0], [0]], hits, 5),
         "sop_logits": np.array([0, 1, 1]),
     }
-    expected, accuracies = 0.0, {}
+    weights = np.array([2.0, 0.0, 0.5])
+    expected, weighted, accuracies = 0.0, 0.0, {}
     for head, label in labels.items():
         logits = outputs[head].numpy().astype("float64")
         log_sum = np.log(np.exp(logits).sum(-1))
         picked = np.take_along_axis(logits, label[..., None], axis=-1)[..., 0]
         expected += np.mean(log_sum - picked)
+        # The weight of an example counts for all its masked words.
+        weighted += np.mean((log_sum - picked).T * weights)
         accuracies[f"{head}_accuracy"] = np.mean(logits.argmax(-1) == label)
     logs = pretrainer.evaluate(INPUTS, labels, verbose=0, return_dict=True)
     assert logs["loss"] == pytest.approx(expected, rel=1e-4)
     assert {name: logs[name] for name in accuracies} == pytest.approx(accuracies)
+    logs = pretrainer.test_on_batch(INPUTS, labels, weights, return_dict=True)
+    assert logs["loss"] == pytest.approx(weighted, rel=1e-4)
     # Without a sentence-order head the names are the same.
     pretrainer, labels = small(num_sop_classes=0), {"mlm_logits": hits}
     logs = pretrainer.evaluate(INPUTS, labels, verbose=0, return_dict=True)
