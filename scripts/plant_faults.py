@@ -92,10 +92,10 @@ words_masked_in_part | albert_tf/layers -k mask | words are masked whole
 order_not_restored | albert_tf/trainers tests/models -k depend | outputs in input order
 - row_of_example = np.argsort(self.order)
 + row_of_example = self.order
-last_batch_dropped | albert_tf/trainers tests/models -k batching | no text is lost
+last_batch_dropped | albert_tf/trainers -k batching | no text is lost
 - return np.array([*bounds, len(lengths)])
 + return np.array(bounds if len(bounds) > 1 else [0, len(lengths)])
-labels_not_moved | albert_tf/trainers tests/models -k datasets | labels stay with texts
+labels_not_moved | albert_tf/trainers -k datasets | labels stay with texts
 - return self.pad(*features)
 + x = features[:2]
 +         y = self.features[2:]
@@ -125,7 +125,7 @@ rate_not_decayed | albert_tf/training -k optimizers | the learning rate falls to
 no_trust_ratio | albert_tf/training -k lamb | LAMB scales updates by the trust ratio
 - update = _times_trust_ratio(update, w, self._parts[index])
 + pass
-sample_weight_ignored | albert_tf/trainers tests/models -k datasets | weights count
+sample_weight_ignored | albert_tf/trainers -k datasets | weights count
 - weights = packed.of_rows(weights)
 + weights = packed.of_rows(weights * 0 + 1)
 entities_merged | albert_tf_lite tests/lite -k tagging | adjacent entities stay two
