@@ -1,6 +1,5 @@
 """`albert-tf predict` on large files: formats, workers, resuming, Ray."""
 
-import errno
 import gzip
 import importlib.util
 import itertools
@@ -9,12 +8,9 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 import warnings
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -22,15 +18,18 @@ import pyarrow.parquet
 import pytest
 import zstandard
 from command_line import refused, run
+from full_disk import full_disk
 from lite_tasks import needs_onnx
-from processes import PATH
+from processes import kill_when, run_python, start_python
 from small_classifier import CHARACTERS, small_classifier
+from tiers import few
 
 import albert_tf
 from albert_tf.data.files.tables import read_table
-from albert_tf_cli.commands import predict
-from albert_tf_cli.shared import journal, progress
-from albert_tf_cli.tasks import blocks
+from albert_tf_cli.shared import progress
+from albert_tf_cli.shared.column_options import ColumnOptions
+from albert_tf_cli.tasks import task_named
+from albert_tf_cli.tasks.blocks import BLOCK, CheckedBlocks, file_blocks
 
 pytestmark = needs_onnx
 TEXTS = ["很好", "", "太差了", "😀好\u2028", "不", "我想你", "一 般", "差！"]
@@ -47,31 +46,19 @@ def model(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK", 3)
-
-
 def write_table(path, count):
     rows = (f"{i}\t{TEXTS[i % len(TEXTS)]}\t好\n" for i in range(count))
     path.write_text(f"{HEADER}\n{''.join(rows)}", "utf-8")
     return path
 
 
-def interrupt_after(number, error):
-    """Raise an error once the blocks of a number are written."""
-    append, calls = journal.append, []
+def journal_of(output):
+    """The file that keeps the answers of an unfinished run."""
+    return output.with_name(f".{output.name}.answers")
 
-    def append_or_raise(journal, answers):
-        calls.append(answers)
-        append(journal, answers)
-        if len(calls) == number:
-            # Half a line, as of a killed process.
-            journal.write(b'[{"label": ')
-            journal.flush()
-            raise error
 
-    return mock.patch.object(predict, "append", append_or_raise), calls
+def lines_of(path):
+    return path.read_bytes().count(b"\n")
 
 
 # === Formats ===
@@ -96,23 +83,27 @@ INPUTS = {
 
 @pytest.mark.filterwarnings("ignore:.*Read as such")
 @pytest.mark.parametrize("name", INPUTS)
-def test_each_format_is_answered_in_blocks(model, tmp_path, small_blocks, name):
-    table = pd.DataFrame({"id": range(len(TEXTS)), "text": TEXTS})
+def test_each_format_is_answered_in_blocks(model, tmp_path, name):
+    count = BLOCK + len(TEXTS)
+    texts = [TEXTS[i % len(TEXTS)] for i in range(count)]
+    table = pd.DataFrame({"id": range(count), "text": texts})
     INPUTS[name](table, tmp_path / name)
-    answers = albert_tf.export.OnnxModel(model / "model.onnx").answers(TEXTS)
+    answers = albert_tf.export.OnnxModel(model / "model.onnx").answers(texts)
     has_ids = not name.startswith("a.txt")
+    names = ["text", "label", "score"]
+    if has_ids:
+        names.insert(0, "id")
     for ending in ("csv", "tsv", "jsonl", "parquet"):
         output = tmp_path / f"found.{ending}"
         run("predict", model, tmp_path / name, "--output", output, "--workers", 1)
-        found = read_table(output).records()
-        names = [*["id"] * has_ids, "text", "label", "score"]
-        assert [list(x) for x in found] == len(TEXTS) * [names]
-        assert [x["text"] for x in found] == TEXTS
-        assert [x["label"] for x in found] == [x["label"] for x in answers]
-        scores = [float(x["score"]) for x in found]
+        written = read_table(output).records()
+        assert [list(x) for x in written] == count * [names]
+        assert [x["text"] for x in written] == texts
+        assert [x["label"] for x in written] == [x["label"] for x in answers]
+        scores = [float(x["score"]) for x in written]
         assert scores == pytest.approx([x["score"] for x in answers], abs=1e-5)
         if has_ids:
-            assert [int(x["id"]) for x in found] == list(range(len(TEXTS)))
+            assert [int(x["id"]) for x in written] == list(range(count))
     if name == "a.parquet":
         before, after = map(pyarrow.parquet.read_schema, (tmp_path / name, output))
         assert before.types[0] == "int16" and after.types[:2] == before.types
@@ -120,35 +111,34 @@ def test_each_format_is_answered_in_blocks(model, tmp_path, small_blocks, name):
     assert len(os.listdir(tmp_path)) == 1 + 4
 
 
-def test_columns_that_begin_in_a_late_block(model, tmp_path, small_blocks):
-    records: list[dict] = [{"text": text} for text in TEXTS]
+def test_columns_that_begin_in_a_late_block(model, tmp_path):
+    records: list[dict] = [{"text": text} for text in ["好"] * BLOCK + TEXTS]
     # Half of a surrogate pair, which UTF-8 cannot hold.
-    records[6]["text"] += "\ud83d"
-    records[5] |= {"date": "2026", "label": {"a": [1]}}
-    records[7] |= {"date": 7}
+    records[-2]["text"] += "\ud83d"
+    records[-3] |= {"date": "2026", "label": {"a": [1]}}
+    records[-1] |= {"date": 7}
     lines = "\n".join(map(json.dumps, records))
     (tmp_path / "a.jsonl").write_text(lines, "utf-8")
-    found = {}
+    written = {}
     for ending in ("jsonl", "csv", "parquet"):
         output = tmp_path / f"found.{ending}"
         command = ("predict", model, tmp_path / "a.jsonl", "--output", output)
         run(*command, "--workers", 1)
-        found[ending] = read_table(output).records()
-    records[6]["text"] = records[6]["text"].replace("\ud83d", "?")
-    for record, answered in zip(records, found["jsonl"], strict=True):
+        written[ending] = read_table(output).records()
+    records[-2]["text"] = records[-2]["text"].replace("\ud83d", "?")
+    for record, answered in zip(records, written["jsonl"], strict=True):
         assert answered | record == answered
-    assert list(found["csv"][0]) == list(found["parquet"][0])
-    assert {"date", "label", "predicted_label"} < {*found["csv"][0]}
-    assert [x["date"] for x in found["parquet"]] == [*5 * [None], "2026", None, "7"]
+    assert list(written["csv"][0]) == list(written["parquet"][0])
+    assert {"date", "label", "predicted_label"} < {*written["csv"][0]}
+    dates = [x["date"] for x in written["parquet"]]
+    assert dates[-3:] == ["2026", None, "7"] and {*dates[:-3]} == {None}
 
 
-def test_a_wrong_row_of_a_late_block_is_named_before_any_answer(
-    model, tmp_path, small_blocks
-):
-    file = write_table(tmp_path / "a.tsv", 11)
+def test_a_wrong_row_of_a_late_block_is_named_before_any_answer(model, tmp_path):
+    file = write_table(tmp_path / "a.tsv", BLOCK + 1)
     file.write_text(file.read_text("utf-8") + "12\n", "utf-8")
     command = ("predict", model, file, "--output", tmp_path / "found.csv")
-    assert "Line 13 of" in refused(*command)
+    assert f"Line {BLOCK + 3} of" in refused(*command)
     data = gzip.compress("\n".join(TEXTS * 50).encode())
     (tmp_path / "b.txt.gz").write_bytes(data[:-20])
     assert "c.parquet is not a file" in refused("predict", model, "c.parquet")
@@ -163,73 +153,86 @@ def test_a_wrong_row_of_a_late_block_is_named_before_any_answer(
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_unknown_tokens_are_named_once_and_truncated_texts_counted(
-    model, tmp_path, small_blocks, workers
+    model, tmp_path, workers
 ):
+    count = 2 * BLOCK + 4
     # Other characters in each block.
-    lines = [f"很好{chr(0x9F00 + i)}{chr(0x9F00 + i)}\n" for i in range(10)]
-    lines[4] = lines[8] = lines[9] = "好" * 200 + "\n"
+    lines = [f"很好{chr(0x9F00 + i // BLOCK) * 2}\n" for i in range(count)]
+    for i in (BLOCK, 2 * BLOCK, count - 1):
+        lines[i] = "好" * 200 + "\n"
     (tmp_path / "a.txt").write_text("".join(lines), "utf-8")
-    with pytest.warns(UserWarning) as found:
+    with pytest.warns(UserWarning) as warned:
         run("predict", model, tmp_path / "a.txt", "--workers", workers)
-    first, last = (str(x.message) for x in found)
-    assert first.startswith("50.0% of the tokens of 3 texts are [UNK]")
-    assert last.startswith("3 of 10 texts are longer than the ")
+    first, last = (str(x.message) for x in warned)
+    assert first.startswith("50.0% of the tokens of 1,000 texts are [UNK]")
+    assert last.startswith("3 of 2,004 texts are longer than the ")
 
 
 # === Resuming ===
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "full")])
-def test_an_interrupted_run_is_resumed(model, tmp_path, small_blocks, error):
-    file = write_table(tmp_path / "a.tsv", 14)
-    whole, resumed = tmp_path / "whole.csv", tmp_path / "resumed.csv"
+def mark(block):
+    """Give a block of answers a label that no model has."""
+    answers = [answer | {"label": "kept"} for answer in json.loads(block)]
+    return json.dumps(answers).encode() + b"\n"
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_run_that_filled_the_disk_is_resumed(model, tmp_path, is_damaged):
+    """Blocks of answers are kept, and those after a damage are computed again."""
+    file = write_table(tmp_path / "a.tsv", 3 * BLOCK + 1)
+    whole, resumed = tmp_path / "whole.jsonl", tmp_path / "resumed.jsonl"
     run("predict", model, file, "--output", whole, "--workers", 1)
     command = ("predict", model, file, "--output", resumed)
-    patch, _ = interrupt_after(2, error)
-    with patch:
-        if error is KeyboardInterrupt:
-            assert "The same command resumes" in run(*command, code=130).stdout
-        else:
-            assert "resumed.csv: full" in refused(*command, "--workers", 1)
+    with full_disk(130_000):
+        error = refused(*command, "--workers", 1)
+    assert error.endswith("resumed.jsonl: File too large")
     assert not resumed.exists()
-    if error is KeyboardInterrupt:
-        journal = tmp_path / ".resumed.csv.answers"
-        lines = journal.read_bytes().splitlines(keepends=True)
-        lines[2] = lines[2].replace(b"label", b"la", 1)[:-9] + b"\n"
-        journal.write_bytes(b"".join(lines))
+    header, *blocks, part = journal_of(resumed).read_bytes().splitlines(True)
+    assert len(blocks) == 2 and not part.endswith(b"\n")
+    # A label that the model does not have shows which answers are kept.
+    blocks = [mark(block) for block in blocks]
+    if is_damaged:
+        blocks[1] = blocks[1].replace(b"label", b"la", 1)[:-9] + b"\n"
+    journal_of(resumed).write_bytes(b"".join([header, *blocks, part]))
     # Another command does not continue it.
     assert "unfinished run with other top_k." in refused(*command, "--top-k", 0)
-    other = write_table(tmp_path / "other.tsv", 13)
+    other = write_table(tmp_path / "other.tsv", 3 * BLOCK)
     command = ("predict", model, other, "--output", resumed)
     assert "unfinished run with other texts." in refused(*command)
     # Texts of another file and in another form are the same.
     moved = tmp_path / "moved.csv"
     moved.write_text(file.read_text("utf-8").replace("\t", ","), "utf-8")
-    patch, calls = interrupt_after(0, error)
-    with patch, warnings.catch_warnings(record=True, action="always") as found:
+    with warnings.catch_warnings(record=True, action="always") as warned:
         run("predict", model, moved, "--output", resumed, "--workers", 2)
-    messages = [str(x.message) for x in found]
-    damaged = [x for x in messages if "Line 3 of" in x and ".answers" in x]
-    assert len(damaged) == (error is KeyboardInterrupt)
-    assert len(calls) == 3 + len(damaged)
-    assert resumed.read_bytes() == whole.read_bytes()
+    messages = [str(x.message) for x in warned if ".answers" in str(x.message)]
+    rows = read_table(resumed).records()
+    if is_damaged:
+        (message,) = messages
+        assert message.startswith("Line 3 of") and "is damaged" in message
+        kept = BLOCK
+    else:
+        assert not messages
+        kept = 2 * BLOCK
+    assert [row["predicted_label"] for row in rows[:kept]] == ["kept"] * kept
+    assert rows[kept:] == read_table(whole).records()[kept:]
     assert not [*tmp_path.glob(".*")]
 
 
-def test_a_model_without_an_exported_file_resumes(tmp_path, small_blocks, monkeypatch):
-    monkeypatch.setattr(progress, "LINE_EVERY", 0.001)
+def test_a_model_without_an_exported_file_resumes(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.01)
     small_classifier(2).save_to_preset(tmp_path / "model")
-    file = write_table(tmp_path / "a.tsv", 8)
-    command = ("predict", tmp_path / "model", file, "--output", tmp_path / "b.tsv")
-    patch, _ = interrupt_after(1, KeyboardInterrupt)
-    with patch:
-        run(*command, code=130)
-    patch, calls = interrupt_after(0, None)
-    with patch:
-        printed = run(*command).stderr
-    line = r"^predict: texts \d of 8, [\d,.]+ texts per s, 0 min \d+ s left$"
+    file, output = write_table(tmp_path / "a.tsv", BLOCK + 200), tmp_path / "b.tsv"
+    command = ("predict", tmp_path / "model", file, "--output", output)
+    with full_disk(50_000):
+        run(*command, code=1)
+    header, block, _ = journal_of(output).read_bytes().splitlines(True)
+    journal_of(output).write_bytes(header + mark(block))
+    printed = run(*command).stderr
+    line = r"^predict: texts 1,\d00 of 1,200, [\d,.]+ texts per s, 0 min \d+ s left$"
     assert re.search(line, printed, re.MULTILINE)
-    assert len(calls) == 2 and len(read_table(tmp_path / "b.tsv").places) == 8
+    labels = [x["predicted_label"] for x in read_table(output).records()]
+    assert labels[:BLOCK] == ["kept"] * BLOCK and "kept" not in labels[BLOCK:]
     error = refused(*command[:3], "--engine=ray")
     assert "--engine ray needs an exported model" in error
 
@@ -237,6 +240,7 @@ def test_a_model_without_an_exported_file_resumes(tmp_path, small_blocks, monkey
 # === A file that changes meanwhile ===
 
 
+COLUMNS = ColumnOptions()
 # Functions of the lines.
 CHANGES = {
     # As long as before.
@@ -255,48 +259,52 @@ def change(path, content, in_place):
         path.with_suffix(".new").replace(path)
 
 
+@pytest.mark.parametrize("in_place", [True, False])
 @pytest.mark.parametrize("kind", CHANGES)
-def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
-    file, output = write_table(tmp_path / "a.tsv", 14), tmp_path / "b.csv"
-    run("predict", model, file, "--output", tmp_path / "whole.csv", "--workers", 1)
+def test_a_file_that_changes_is_noticed(tmp_path, kind, in_place):
+    """While its texts are answered, or before its rows are written beside them."""
+    file = write_table(tmp_path / "a.tsv", 2 * BLOCK + 1)
     before, state = file.read_bytes(), file.stat()
-    after = CHANGES[kind](before.decode().splitlines(True))
-    command = ("predict", model, file, "--output", output, "--workers", 1)
-    append = journal.append
-
-    # 5 blocks: during the answers, and between answers and records.
-    for moment, in_place in itertools.product((1, 5), (True, False)):
-        blocks = itertools.count(1)
-
-        def append_and_change(*block, blocks=blocks, moment=moment, in_place=in_place):
-            append(*block)
-            if next(blocks) == moment:
-                change(file, "".join(after).encode(), in_place)
-                # As if within the resolution of the clock.
-                os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
-
-        with mock.patch.object(predict, "append", append_and_change):
-            assert "a.tsv has changed since" in refused(*command)
-        assert not output.exists()
-        assert "unfinished run with other texts" in refused(*command)
-        # The right file resumes.
+    after = "".join(CHANGES[kind](before.decode().splitlines(True))).encode()
+    for blocks_before in (1, 3):
+        read = file_blocks(task_named("text-classification"), file, COLUMNS, ("text",))
+        blocks = CheckedBlocks(read, str(file))
+        reading = blocks()
+        for _ in range(blocks_before):
+            next(reading)
+        change(file, after, in_place)
+        # As if within the resolution of the clock.
+        os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+        with pytest.raises(albert_tf.AlbertError, match="a.tsv has changed since"):
+            for _ in itertools.chain(reading, blocks()):
+                pass
         file.write_bytes(before)
-        run(*command)
-        assert output.read_bytes() == (tmp_path / "whole.csv").read_bytes()
-        output.unlink()
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(x, marks=[pytest.mark.nightly] * (x != "appended to"))
-        for x in CHANGES
-    ],
-)
-def test_rows_keep_their_answers_whenever_the_file_changes(
-    model, tmp_path, monkeypatch, kind
-):
-    monkeypatch.setattr(blocks, "BLOCK", 100)
+def test_the_right_file_resumes_after_another_was_refused(model, tmp_path):
+    file, output = write_table(tmp_path / "a.tsv", 5 * BLOCK), tmp_path / "b.csv"
+    command = ("predict", model, file, "--workers", 1, "--output")
+    run(*command, tmp_path / "whole.csv")
+    before = file.read_bytes()
+
+    def append_a_row():
+        while not (journal_of(output).exists() and lines_of(journal_of(output)) > 1):
+            time.sleep(0.001)
+        change(file, before + b"5000\t\xe5\xa5\xbd\t\xe5\xa5\xbd\n", in_place=False)
+
+    thread = threading.Thread(target=append_a_row)
+    thread.start()
+    assert "a.tsv has changed since" in refused(*command, output)
+    thread.join()
+    assert not output.exists()
+    assert "unfinished run with other texts" in refused(*command, output)
+    file.write_bytes(before)
+    run(*command, output)
+    assert output.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+
+
+@pytest.mark.parametrize("kind", few(CHANGES, ("appended to",)))
+def test_rows_keep_their_answers_whenever_the_file_changes(model, tmp_path, kind):
     random, file = np.random.default_rng(0), tmp_path / "a.tsv"
     texts = ["".join(random.choice([*CHARACTERS], 12)) for _ in range(2000)]
     before = [f"{i}\t{text}\n" for i, text in enumerate(texts)]
@@ -325,29 +333,33 @@ def test_rows_keep_their_answers_whenever_the_file_changes(
     assert refusals
 
 
-COMMAND = [sys.executable, "-m", "albert_tf_cli", "predict"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": PATH}
+PREDICT = "import albert_tf_cli; albert_tf_cli.main()"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_run_is_resumed(model, tmp_path, number):
-    write_table(tmp_path / "a.tsv", 9000)
-    arguments = [model, "a.tsv", "--workers", "2", "--output"]
-    settings = {"cwd": tmp_path, "env": ENVIRONMENT}
-    process = subprocess.Popen([*COMMAND, *arguments, "killed.jsonl"], **settings)
-    journal = tmp_path / ".killed.jsonl.answers"
-    while not (journal.exists() and journal.read_bytes().count(b"\n") > 3):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(number)
-    assert process.wait() == {signal.SIGKILL: -9, signal.SIGTERM: 130}[number]
-    assert not (tmp_path / "killed.jsonl").exists()
-    for name in ("killed.jsonl", "whole.jsonl"):
-        subprocess.run([*COMMAND, *arguments, name], check=True, **settings)
-    whole = (tmp_path / "whole.jsonl").read_bytes()
-    assert (tmp_path / "killed.jsonl").read_bytes() == whole
-    assert whole.count(b"\n") == 9000 and not journal.exists()
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 130, marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, -9, marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_run_is_resumed(model, tmp_path, number, code):
+    count = 5 * BLOCK
+    killed, whole = tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
+    table = write_table(tmp_path / "a.tsv", count)
+    command = ("predict", model, table, "--workers", 2, "--output")
+    process = start_python(PREDICT, *command, killed)
+    journal = journal_of(killed)
+    is_answering = lambda: journal.exists() and lines_of(journal) > 2  # noqa: E731
+    printed, _ = kill_when(process, is_answering, number)
+    assert process.returncode == code
+    assert ("The same command resumes" in printed) == (number != signal.SIGKILL)
+    assert not killed.exists()
+    for output in (killed, whole):
+        run(*command, output)
+    assert killed.read_bytes() == whole.read_bytes()
+    assert lines_of(whole) == count and not journal.exists()
 
 
 RAY = """
@@ -379,13 +391,9 @@ albert_tf_cli.main()
     reason="needs Ray (extra [ray]), whose workers are found in /proc",
 )
 def test_a_killed_worker_of_ray_changes_nothing(model, tmp_path):
-    write_table(tmp_path / "a.tsv", 9000)
-    arguments = ["predict", model, tmp_path / "a.tsv", "--output"]
-    command = [sys.executable, "-c", RAY, *map(str, arguments), "--engine=ray"]
-    command.insert(-1, str(tmp_path / "ray.csv"))
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "killed" in done.stdout
-    run(*arguments, tmp_path / "here.csv")
+    table = write_table(tmp_path / "a.tsv", 9000)
+    command = ("predict", model, table, "--output")
+    assert "killed" in run_python(RAY, *command, tmp_path / "ray.csv", "--engine=ray")
+    run(*command, tmp_path / "here.csv")
     here = (tmp_path / "here.csv").read_bytes()
     assert (tmp_path / "ray.csv").read_bytes() == here

@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HELPERS = ROOT / "tests" / "helpers"
@@ -24,10 +26,16 @@ importlib.util.find_spec = lambda x, *_: None if x in names else find_spec(x, *_
 """
 
 
+def _command(code, arguments):
+    """Return the command that runs code, or a script by its path."""
+    source = ["-c", code] if isinstance(code, str) else [code]
+    return [sys.executable, *map(str, (*source, *arguments))]
+
+
 def run_python(code, *arguments, input=None, cwd=None, **environment):
     """Run code, or a script by its path; assert its success and return its output."""
     done = subprocess.run(
-        [sys.executable, *["-c"] * isinstance(code, str), code, *map(str, arguments)],
+        _command(code, arguments),
         input=input,
         capture_output=True,
         text=not isinstance(input, bytes),
@@ -37,3 +45,25 @@ def run_python(code, *arguments, input=None, cwd=None, **environment):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+def start_python(code, *arguments, **environment):
+    """Start code, or a script by its path, and return the process."""
+    return subprocess.Popen(
+        _command(code, arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": PATH, **environment},
+    )
+
+
+def kill_when(process, is_ready, number=signal.SIGKILL):
+    """Send a process a signal once a function returns true; return its output."""
+    deadline = time.monotonic() + 180
+    while not is_ready():
+        assert process.poll() is None, process.communicate()[1][-3000:]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    return process.communicate(timeout=60)
