@@ -1,20 +1,15 @@
 """Text files to records: their content, workers, and resuming after a kill."""
 
-import errno
 import hashlib
 import itertools
-import os
 import pathlib
 import shutil
-import subprocess
-import sys
-import time
-from unittest import mock
 
 import numpy as np
 import pytest
+from full_disk import full_disk
 from made_records import word_starts
-from processes import PATH
+from processes import kill_when, start_python
 
 import zh
 from albert_tf.files import only_writer
@@ -182,16 +177,8 @@ make_pretraining_data([sys.argv[2]], sys.argv[3], made)
 @pytest.mark.slow
 def test_a_killed_run_is_resumed_by_two_workers(make, vocabulary, tmp_path):
     output, corpus = tmp_path / "out", str(tmp_path / "corpus" / "*.txt")
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, vocabulary, corpus, str(output)],
-        env={**os.environ, "PYTHONPATH": PATH},
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not stamps(output):
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
+    process = start_python(COMMAND, vocabulary, corpus, output)
+    kill_when(process, lambda: stamps(output))
     assert "shards" not in read_manifest(output)
     before = stamps(output)
     manifest = make("out", workers=2)
@@ -319,10 +306,8 @@ def test_patterns_leave_out_records(make, tmp_path):
 
 
 def test_a_full_disk_is_named(make, tmp_path):
-    full = OSError(errno.ENOSPC, "No space left on device")
-    with (
-        mock.patch.object(np, "save", side_effect=full),
-        pytest.raises(OSError, match="cannot be written: .*No space.*Complete shards"),
-    ):
-        make("full")
+    (tmp_path / "long.txt").write_text(TEXT * 100, "utf-8")
+    message = "cannot be written: .*File too large.*Complete shards are kept"
+    with full_disk(20_000), pytest.raises(OSError, match=message):
+        make("full", files="long.txt", block_bytes=10**6)
     assert not files_of(tmp_path / "full")

@@ -2,17 +2,13 @@
 
 import dataclasses
 import json
-import os
-import pathlib
 import signal
-import subprocess
-import sys
-import time
 
 import keras
 import numpy as np
 import pytest
 from made_records import LENGTH, model, write
+from processes import kill_when, run_python, start_python
 from scipy.special import log_softmax
 
 from albert_tf.pretraining import (
@@ -84,16 +80,6 @@ for output in sys.argv[2:]:
 """
 
 
-def run_backend(backend, *arguments):
-    helpers = pathlib.Path(__file__).parents[1] / "helpers"
-    path = f"{helpers}:{os.environ.get('PYTHONPATH', '')}"
-    return subprocess.Popen(
-        [sys.executable, "-c", *map(str, arguments)],
-        env={**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": path},
-        stderr=subprocess.PIPE,
-    )
-
-
 @pytest.mark.parametrize(
     "backend", ["tensorflow", pytest.param("jax", marks=pytest.mark.nightly)]
 )
@@ -101,17 +87,11 @@ def run_backend(backend, *arguments):
 def test_a_killed_training_ends_with_the_same_weights(data, tmp_path, backend):
     pytest.importorskip(backend)
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = run_backend(backend, COMMAND, data, killed)
-    deadline = time.monotonic() + 180
-    while time.monotonic() < deadline and len(epochs_of(killed)) < 2:
-        time.sleep(0.02)
-    process.kill()
-    process.communicate()
+    process = start_python(COMMAND, data, killed, KERAS_BACKEND=backend)
+    kill_when(process, lambda: len(epochs_of(killed)) >= 2)
     assert 2 <= len(epochs_of(killed)) < 6
     # The first run is resumed, then the second trains without an interruption.
-    process = run_backend(backend, COMMAND, data, killed, whole)
-    error = process.communicate()[1]
-    assert process.returncode == 0, error.decode()
+    run_python(COMMAND, data, killed, whole, KERAS_BACKEND=backend)
     weights, expected = (np.load(x / "weights.npz") for x in (killed, whole))
     for name in expected.files:
         assert np.array_equal(weights[name], expected[name])
@@ -144,9 +124,7 @@ def test_losses_of_jax_are_those_of_tensorflow(tmp_path):
     losses = {}
     for backend in ("tensorflow", "jax"):
         out = tmp_path / backend
-        process = run_backend(backend, SAME, masked, tmp_path / "start.npz", out)
-        error = process.communicate()[1]
-        assert process.returncode == 0, error.decode()
+        run_python(SAME, masked, tmp_path / "start.npz", out, KERAS_BACKEND=backend)
         losses[backend] = epochs_of(out)
     assert len(losses["jax"]) == 20
     np.testing.assert_allclose(losses["jax"], losses["tensorflow"], atol=1e-4)

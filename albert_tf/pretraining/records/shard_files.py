@@ -66,9 +66,21 @@ def write_shard(folder: pathlib.Path, arrays: Arrays) -> None:
         arrays = {**arrays, "word_starts": np.packbits(arrays["word_starts"])}
     with complete_directory(folder) as temporary:
         for name, values in arrays.items():
-            np.save(temporary / f"{name}.npy", values, allow_pickle=False)
+            _write_array(temporary / f"{name}.npy", values)
         checksums = {name: _checksum(values) for name, values in arrays.items()}
         write_json(temporary / CHECKSUMS, checksums)
+
+
+def _write_array(path: pathlib.Path, values: np.ndarray) -> None:
+    """Write the file of `np.save`, but name the cause if the disk is full.
+
+    NumPy reports how many values were written, and nothing for a small array.
+    """
+    values = np.ascontiguousarray(values)
+    with open(path, "wb") as file:
+        header = np.lib.format.header_data_from_array_1_0(values)
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(values.data)
 
 
 def read_shard(folder: pathlib.Path, needed: Iterable[str] = ARRAYS) -> Arrays:
