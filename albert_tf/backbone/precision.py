@@ -1,5 +1,6 @@
 """Computation in float32 or bfloat16."""
 
+import os
 import pathlib
 
 from albert_tf.layers.devices import has_gpu
@@ -8,7 +9,6 @@ from albert_tf_lite.errors import AlbertError
 # Names of bfloat16 units in /proc/cpuinfo, on x86 and ARM. Without them TensorFlow
 # converts to float32, which is several times slower.
 BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16", "svebf16")
-_CPU_INFO = pathlib.Path("/proc/cpuinfo")
 
 
 def as_dtype(precision: str) -> str:
@@ -19,7 +19,8 @@ def as_dtype(precision: str) -> str:
     """
     policies = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
     if precision == "auto":
-        return policies["bfloat16" if _has_bfloat16() else "float32"]
+        is_fast = has_gpu() or has_bfloat16_units()
+        return policies["bfloat16" if is_fast else "float32"]
     if precision not in policies:
         raise AlbertError(
             f"`precision` must be 'auto' or one of {list(policies)}. Received: "
@@ -28,11 +29,10 @@ def as_dtype(precision: str) -> str:
     return policies[precision]
 
 
-def _has_bfloat16() -> bool:
-    """Return whether the GPU or the processor computes in bfloat16."""
-    if has_gpu():
-        return True
-    if not _CPU_INFO.exists():
+def has_bfloat16_units(cpu_info: str | os.PathLike = "/proc/cpuinfo") -> bool:
+    """Return whether the processor that a file describes computes in bfloat16."""
+    path = pathlib.Path(cpu_info)
+    if not path.exists():
         return False
-    flags = _CPU_INFO.read_text("utf-8").split()
+    flags = path.read_text("utf-8").split()
     return not set(BFLOAT16_FLAGS).isdisjoint(flags)

@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 from numpy_reference import assert_close, encoder_block, randomize
 
-from albert_tf.layers import AttentionBlock, EncoderBlock, attend
+from albert_tf.layers import AttentionBlock, EncoderBlock
+from albert_tf.layers.attend import LONG
 
 BATCH, TIME, HIDDEN, HEADS, INNER = 3, 17, 48, 4, 96
 
@@ -57,18 +58,18 @@ def test_block_matches_numpy_with_any_mask(normalize_first, activation):
         ("bfloat16", 0.05),
     ],
 )
-def test_long_texts_have_the_values_and_gradients_of_all_scores(
-    monkeypatch, dtype, rounding
-):
-    monkeypatch.setattr(attend, "LONG", TIME)
+def test_long_texts_have_the_values_and_gradients_of_all_scores(dtype, rounding):
     block = AttentionBlock(HEADS, dtype=dtype)
     block.build((None, None, HIDDEN))
     randomize(block)
-    pairs = np.random.default_rng(2).random((BATCH, TIME, TIME)) < 0.6
+    random = np.random.default_rng(2)
+    states = random.normal(size=(BATCH, LONG, HIDDEN))
+    padding_mask = (np.arange(LONG) < np.array([[LONG], [111], [1]])).astype("int32")
+    pairs = random.random((BATCH, LONG, LONG)) < 0.6
     weights = keras.random.normal((BATCH, 5, HIDDEN), seed=3, dtype="float64")
 
     def trained(by_example, masks):
-        x = tf.cast(X, dtype)
+        x = tf.cast(states, dtype)
         with tf.GradientTape() as tape:
             tape.watch(x)
             options = {"output_length": 5, "return_attention_scores": not by_example}
@@ -77,7 +78,7 @@ def test_long_texts_have_the_values_and_gradients_of_all_scores(
             loss = tf.reduce_sum(tf.cast(y, "float64") * weights)
         return [y, *tape.gradient(loss, [x, *block.trainable_variables])]
 
-    for masks in ({"padding_mask": PADDING_MASK, "attention_mask": pairs}, {}):
+    for masks in ({"padding_mask": padding_mask, "attention_mask": pairs}, {}):
         expected = trained(False, masks)
         for found in (trained(True, masks), tf.function(trained)(True, masks)):
             for value, right in zip(found, expected, strict=True):

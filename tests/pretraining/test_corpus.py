@@ -1,18 +1,22 @@
 """Corpora: documents, blocks, and reading beyond damage."""
 
 import gzip
+import io
 import json
 import pathlib
 import zlib
-from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.data.files import compression
-from albert_tf.pretraining.records import corpus_lines
 from albert_tf.pretraining.records.corpus import Corpus
+from albert_tf.pretraining.records.corpus_lines import (
+    PIECE,
+    joined_lines,
+    read_pieces,
+    short_lines,
+)
 
 COMPRESSIONS = ["", ".gz", ".zst"]
 DOCUMENTS = [["第一句。", "第二句。"], ["Another document."], ["甲", "乙", "丙"]]
@@ -103,12 +107,9 @@ pieces = st.sampled_from(
         max_size=3,
     ),
     block_bytes=st.integers(1, 60),
-    chunk=st.integers(1, 20) | st.just(2**18),
 )
 @settings(deadline=None, max_examples=50)
-def test_documents_equal_those_of_a_simple_reader(
-    tmp_path_factory, files, block_bytes, chunk
-):
+def test_documents_equal_those_of_a_simple_reader(tmp_path_factory, files, block_bytes):
     folder = tmp_path_factory.mktemp("corpus")
     expected, skipped = [], 0
     for number, (data, ending) in enumerate(files):
@@ -118,8 +119,7 @@ def test_documents_equal_those_of_a_simple_reader(
         skipped += skips
     sizes = (10**9, block_bytes)
     corpora = [Corpus([folder / "*"], size, encoding="utf-8") for size in sizes]
-    with mock.patch.object(compression, "_CHUNK", chunk):
-        whole, blocks = ([x for _, x in corpus.blocks()] for corpus in corpora)
+    whole, blocks = ([x for _, x in corpus.blocks()] for corpus in corpora)
     assert sum(whole, []) == expected
     # Smaller blocks divide long documents at line ends.
     assert sum(sum(blocks, []), []) == sum(expected, [])
@@ -131,6 +131,15 @@ def test_documents_equal_those_of_a_simple_reader(
     for corpus in corpora:
         assert corpus.counts["not_utf8"] == skipped
         assert not any("damaged" in warning for warning in corpus.warnings)
+
+
+@pytest.mark.parametrize("ending", COMPRESSIONS)
+def test_characters_lie_across_the_chunks_of_a_large_file(write, ending):
+    line = "中文。😀\u2028 long line"
+    lines = [line[: i % 16] + "é" * (i % 7) for i in range(60_000)]
+    data = "\r\n".join(lines).encode()
+    assert len(data) > 1_300_000
+    assert read([write(f"a.txt{ending}", data)])[1] == naive_documents(data)[0]
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "A.NDJSON.zst"])
@@ -169,35 +178,38 @@ def test_each_line_of_text_can_be_a_document(write):
         assert documents == [lines, lines] and not corpus.warnings
 
 
-@given(
-    st.text("一二三。！”，. \n", max_size=60),
-    st.integers(1, 12),
-    st.booleans(),
-    st.booleans(),
-)
+@given(st.text("一二三。！”，. \n", max_size=60), st.integers(1, 12))
 @settings(deadline=None, max_examples=100)
-def test_pieces_of_long_lines_are_their_text(tmp_path_factory, text, size, each, json_):
-    path = tmp_path_factory.mktemp("corpus") / ("a.jsonl" if json_ else "a.txt")
-    content = json.dumps({"text": text}, ensure_ascii=False) if json_ else text
-    path.write_text(content, "utf-8")
-    options = {"document_per_line": each}
-    whole = read([path], **options)[1]
-    with mock.patch.object(corpus_lines, "PIECE", size):
-        pieces = read([path], **options)[1]
-
-    def characters(documents):
-        return ["".join("".join(lines).split()) for lines in documents]
-
-    assert characters(pieces) == characters(whole)
-    assert max(map(len, sum(pieces, [])), default=0) <= 3 * size
+def test_pieces_of_long_lines_are_their_text(text, size):
+    pieces = list(read_pieces(io.StringIO(text), size))
+    assert "".join(piece.text for piece in pieces) == text
+    lines = [line.strip() for line in text.removesuffix("\n").split("\n")]
+    assert list(joined_lines(pieces)) == (lines if text else [])
+    assert max((len(piece.text) for piece in pieces), default=0) <= 3 * size
+    short = list(short_lines(text, size))
+    assert "".join("".join(short).split()) == "".join(text.split())
+    assert max(map(len, short), default=0) <= size
 
 
-def test_a_long_line_is_divided_after_a_sentence(write, monkeypatch):
-    monkeypatch.setattr(corpus_lines, "PIECE", 10)
+def test_a_long_line_is_divided_after_a_sentence():
     line = "他说：“好。”她走了。我们都在，。end of it. And"
     expected = ["他说：“好。”", "她走了。我们都在，。", "end of it.", "And"]
-    documents = read([write("a.txt", f"{line}\n\n乙\n")])[1]
-    assert documents == [expected, ["乙"]]
+    pieces = [piece.stripped for piece in read_pieces(io.StringIO(f"{line}\n乙\n"), 10)]
+    assert pieces == [*expected, "乙"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl"])
+@pytest.mark.parametrize("document_per_line", [False, True])
+def test_a_line_of_any_length_is_one_document(write, name, document_per_line):
+    line = "".join(f"第{i}句。" for i in range(40_000))
+    content = f"{line}\n\n乙\n"
+    if name == "a.jsonl":
+        content = "\n".join(json.dumps({"text": text}) for text in (line, "乙"))
+    options = {"document_per_line": document_per_line}
+    first, second = read([write(name, content)], **options)[1]
+    assert "".join(first) == line and second == ["乙"]
+    assert len(first) > 2 and max(map(len, first)) <= PIECE
+    assert all(piece.endswith("。") for piece in first)
 
 
 # === Skipped lines and damaged files ===

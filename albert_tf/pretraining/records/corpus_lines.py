@@ -40,15 +40,15 @@ def stripped(text: str) -> str:
     return text.removeprefix(_BYTE_ORDER_MARK).strip()
 
 
-def read_pieces(text: io.TextIOBase) -> Iterator[Piece]:
-    """Yield the lines of a text, those of more than `PIECE` characters in pieces."""
+def read_pieces(text: io.TextIOBase, size: int = PIECE) -> Iterator[Piece]:
+    """Yield the lines of a text, those of more than `size` characters in pieces."""
     begins, rest = True, ""
-    for characters in iter(functools.partial(text.readline, PIECE), ""):
+    for characters in iter(functools.partial(text.readline, size), ""):
         rest += characters
         if rest.endswith("\n"):
             yield Piece(rest, begins, True)
             begins, rest = True, ""
-        elif len(characters) == PIECE:
+        elif len(characters) == size:
             end = _last_end(rest)
             yield Piece(rest[:end], begins, False)
             begins, rest = False, rest[end:]
@@ -67,13 +67,13 @@ def joined_lines(pieces: Iterable[Piece]) -> Iterator[str]:
             yield stripped(line)
 
 
-def short_lines(text: str) -> Iterator[str]:
-    """Yield the stripped lines of a text, long ones in pieces."""
+def short_lines(text: str, size: int = PIECE) -> Iterator[str]:
+    """Yield the stripped lines of a text, those of `size` characters in pieces."""
     start = 0
     while start < len(text):
-        characters = text[start : start + PIECE]
+        characters = text[start : start + size]
         line, end_of_line, _ = characters.partition("\n")
-        if not end_of_line and len(characters) == PIECE:
+        if not end_of_line and len(characters) == size:
             line = characters[: _last_end(characters)]
         yield line.strip()
         start += len(line) + len(end_of_line)
