@@ -293,7 +293,9 @@ class BestEpochState(TrainingState):
     with the lower loss on dev is better.
 
     Args:
-        directory, progress: as for `TrainingState`.
+        directory: the folder of the state, see `hold_state`.
+        progress: optional function, called after each step with the numbers of
+            completed steps and of all steps.
         monitor: string, a metric.
         patience: optional int. Epochs without a better one, after which the training
             stops.

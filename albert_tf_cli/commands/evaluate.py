@@ -44,7 +44,9 @@ class EvaluateOptions:
     """The options of `albert-tf evaluate`."""
 
     model: Model
-    file: Annotated[str, typer.Argument(help="Labelled examples, as for `finetune`.")]
+    file: Annotated[
+        str, typer.Argument(help="Labelled examples that `finetune` reads.")
+    ]
     label_column: LabelColumn = None
     text_column: TextColumn = None
     text_b_column: TextBColumn = None

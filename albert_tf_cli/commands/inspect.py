@@ -42,7 +42,7 @@ class InspectOptions:
     file: Annotated[
         str | None,
         typer.Argument(
-            help="Texts, as for `predict`: count their tokens and the unknown ones."
+            help="Texts that `predict` reads: count their tokens and the unknown ones."
         ),
     ] = None
     config: Config = None

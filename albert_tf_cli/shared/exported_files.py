@@ -16,8 +16,9 @@ def open_network(
 ) -> ExportedModel | None:
     """Open an exported file, or that beside a model, without importing TensorFlow.
 
-    `precision` is as for `albert_tf_lite.pipeline`. Return `None` if there is none that
-    answers as the model does. Raise if int8 was asked for.
+    `precision` chooses one of the files beside a model, as in
+    `albert_tf_lite.pipeline`. Return `None` if there is none that answers as the model
+    does. Raise if int8 was asked for.
     """
     if pathlib.Path(path).suffix in EXPORTED:
         return open_exported(path)

@@ -33,7 +33,7 @@ class Examples:
     """Labelled examples of a file.
 
     Attributes:
-        x, y: as for `fit` of the model.
+        x, y: the examples and their labels, as `fit` of the model takes them.
         arguments: dict, arguments of the model that the examples determine, such as
             `num_classes` and `labels`.
     """
@@ -64,7 +64,7 @@ class Task:
     `predict` returned for the examples.
 
     Attributes:
-        name: string, as for `--task`.
+        name: string, the value of `--task`.
         requires: tuple of strings, the optional packages of its scores.
         page: optional `Page`, what `demo` shows.
         read: optional method of a path, `ColumnOptions` and the arguments of a model,

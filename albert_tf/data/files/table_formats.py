@@ -40,7 +40,7 @@ def read_rows(
     Args:
         path: path of a file.
         encoding: optional string. By default that of its first megabyte.
-        sheet: optional string, the name of a sheet, as for `sheet_rows`.
+        sheet: optional string, the name of a sheet of a workbook; see `sheet_rows`.
 
     Raises:
         FileNotFoundError: if the file does not exist.

@@ -42,7 +42,7 @@ def write_records(
     `records` is called twice where the first record may lack columns of later ones.
     If `source` and the new file are Parquet, its columns keep their types.
 
-    Without a suffix, as for `.tsv` and `.txt`, tabs separate the cells. Tabs and line
+    Tabs separate the cells of `.tsv`, `.txt` and files without a suffix. Tabs and line
     breaks in a cell become spaces there, because these formats have no quotes.
     """
     with complete_file(path) as temporary:

@@ -14,10 +14,10 @@ def read_articles(
     """Read articles and their summaries.
 
     Args:
-        path: path of a table, as for `read_labelled_texts`, such as LCSTS, NLPCC 2017
-            and CSL. Its columns are `article` (or `text`, `content`, `abst`), in JSON
-            a string or a list of sentences, and `summary` (or `summarization`,
-            `title`).
+        path: path of a table in any format of `read_labelled_texts`, such as LCSTS,
+            NLPCC 2017 and CSL. Its columns are `article` (or `text`, `content`,
+            `abst`), in JSON a string or a list of sentences, and `summary` (or
+            `summarization`, `title`).
         encoding, sheet: optional strings, as in `read_labelled_texts`.
 
     Returns:
@@ -52,7 +52,7 @@ def read_spelling(
     """Read texts with spelling errors and their corrections, as of SIGHAN.
 
     Args:
-        path: path of a table, as for `read_labelled_texts`. Its columns are
+        path: path of a table in any format of `read_labelled_texts`. Its columns are
             `original_text` and `correct_text` (or `source` and `target`), or without
             names the misspelt and the correct text.
         encoding, sheet: optional strings, as in `read_labelled_texts`.

@@ -70,7 +70,8 @@ class LabelledBatches(StackedBatches):
         settings: a `BatchSettings`; `batch_tokens` are those of the labelled texts.
         shares: tuple of floats. Sequences of text, and pairs of similar texts, per
             labelled text.
-        steps, schedule: as for `StackedBatches`.
+        steps: optional int. The number of steps of the training.
+        schedule: optional schedule of the learning rate.
 
     Returns:
         By index a dict of `labelled`, `text` and optionally `pairs` (first all first

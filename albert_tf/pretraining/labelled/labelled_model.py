@@ -74,9 +74,9 @@ class LabelledModel(PretrainingModel):
     have are left out.
 
     Args:
-        network: as for `PretrainingModel`.
+        network: an `AlbertPretrainer`, or the result of `build_network`.
         labelled: a `LabelledRecords`, whose heads the model has.
-        masks: as for `PretrainingModel`.
+        masks: a `WholeWordMaskGenerator`, or `None` for records that hold masks.
         seed: int, of the initial weights of the heads.
 
     Call arguments:

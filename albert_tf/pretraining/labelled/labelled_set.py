@@ -23,7 +23,8 @@ class LabelledSet:
         head: string, that of the head. Several sets may share a head.
         task: string: `"text-classification"`, `"regression"`, `"token-classification"`
             or `"question-answering"`.
-        x, y: as for `fit` of the task.
+        x: list of strings, or the tuple of two such lists.
+        y: the label of each text in the form of the task, as `fit` takes it.
         labels: optional list of strings, the classes (or the labels of spans) that the
             set distinguishes. By default it distinguishes all of its head. The classes
             of a head are those of its sets.

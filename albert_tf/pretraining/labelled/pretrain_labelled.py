@@ -97,7 +97,8 @@ def pretrain_labelled(
         output: string, the directory for the state and the heads, `heads.npz` and
             `heads.json`, of which `build_heads` builds tasks.
         run: a `LabelledRun`, the settings.
-        callbacks, verbose: as for `keras.Model.fit`.
+        callbacks: list of `keras.callbacks.Callback`.
+        verbose: 0 for silence, 1 for a progress bar, 2 for a line per epoch.
         progress: optional function, called during the training with the numbers of
             completed steps and of all steps.
 

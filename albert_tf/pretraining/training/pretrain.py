@@ -46,7 +46,8 @@ def pretrain(
         output: string, the directory for the state of the run.
         run: a `Run`, the settings.
         dev: optional `PretrainingRecords` to evaluate on.
-        callbacks, verbose: as for `keras.Model.fit`.
+        callbacks: list of `keras.callbacks.Callback`.
+        verbose: 0 for silence, 1 for a progress bar, 2 for a line per epoch.
         progress: optional function, called during the training with the numbers of
             completed steps and of all steps.
 

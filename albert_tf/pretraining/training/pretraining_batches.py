@@ -24,7 +24,8 @@ class PretrainingBatches(StackedBatches):
     Args:
         records: a `PretrainingRecords`.
         settings: a `BatchSettings`.
-        steps, schedule: as for `StackedBatches`.
+        steps: optional int. The number of steps of the training.
+        schedule: optional schedule of the learning rate.
         training: bool. `False` for each sequence once, with the same segments and masks
             each time.
 

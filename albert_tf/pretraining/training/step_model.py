@@ -52,7 +52,7 @@ class StepModel(keras.Model):
         return self._train_on_tensorflow(*args)
 
     def test_step(self, *args: Any) -> Any:
-        """Evaluate the only batch of an item, with arguments as for `train_step`."""
+        """Evaluate the only batch of an item; Keras passes what `train_step` takes."""
         *state, data = args
         return super().test_step(*state, _batch(data, 0))
 

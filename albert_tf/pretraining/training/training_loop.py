@@ -54,7 +54,8 @@ class Watch:
     """Observers of a training.
 
     Args:
-        callbacks, verbose: as for `keras.Model.fit`.
+        callbacks: list of `keras.callbacks.Callback`.
+        verbose: 0 for silence, 1 for a progress bar, 2 for a line per epoch.
         progress: optional function, called during the training with the numbers of
             completed steps and of all steps.
     """
