@@ -17,7 +17,8 @@ class Answers(NamedTuple):
 
     # (outputs, settings) -> arrays.
     arrays: Callable[[Any, dict[str, Any]], dict[str, Any]]
-    # (texts, outputs, settings, options of the task) -> dicts.
+    # (parts, outputs, settings, options of the task) -> dicts. `parts` are the lists
+    # of the parts of the examples, one per name of `fields`, also for a single one.
     dicts: Callable[..., list]
     # The parts of an example, and how many of them it must have.
     fields: tuple[str, ...] = ("text", "text_pair")
@@ -205,13 +206,13 @@ def _sorted(names, scores):
 Settings = dict[str, Any]
 
 
-def _class_dicts(texts, outputs, settings: Settings, top_k: int | None = 1) -> list:
+def _class_dicts(parts, outputs, settings: Settings, top_k: int | None = 1) -> list:
     probabilities = classify(outputs, settings)["probabilities"]
     return rank_classes(settings["labels"], probabilities, top_k)
 
 
 def _multi_label_dicts(
-    texts,
+    parts,
     outputs,
     settings: Settings,
     top_k: int | None | Literal["auto"] = "auto",
@@ -224,7 +225,7 @@ def _scores(outputs, settings: Settings) -> dict[str, np.ndarray]:
     return {"score": outputs[:, 0]}
 
 
-def _score_dicts(texts, outputs, settings: Settings) -> list:
+def _score_dicts(parts, outputs, settings: Settings) -> list:
     return score_dicts(outputs[:, 0])
 
 
@@ -232,12 +233,13 @@ def _spans(spans, settings: Settings) -> dict[str, Any]:
     return {"spans": spans}
 
 
-def _entity_dicts(texts, spans, settings: Settings) -> list:
+def _entity_dicts(parts, spans, settings: Settings) -> list:
+    (texts,) = parts
     return entity_dicts(texts, spans)
 
 
-def _choice_dicts(texts, logits, settings: Settings, top_k: int | None = 1) -> list:
-    _, _, choices = texts
+def _choice_dicts(parts, logits, settings: Settings, top_k: int | None = 1) -> list:
+    _, _, choices = parts
     return best_of(rank_choices(choices, logits), top_k)
 
 
@@ -245,14 +247,14 @@ def _vectors(outputs, settings: Settings) -> dict[str, np.ndarray]:
     return {"embedding": outputs}
 
 
-def _vector_dicts(texts, outputs, settings: Settings) -> list:
-    if isinstance(texts, tuple):
+def _vector_dicts(parts, outputs, settings: Settings) -> list:
+    if len(parts) > 1:
         first, second = outputs
         return score_dicts(cosines(first, second))
     return [{"embedding": vector} for vector in outputs.tolist()]
 
 
-def _order_dicts(texts, outputs, settings: Settings) -> list:
+def _order_dicts(parts, outputs, settings: Settings) -> list:
     return order_dicts(order_probability(outputs, settings)["in_order"])
 
 

@@ -198,7 +198,7 @@ class ExportedModel:
             TypeError: if an element is not a string.
             AlbertError: if the number of lists or their lengths are wrong.
         """
-        outputs = self.outputs(texts, batch_size)
+        outputs = self._outputs(self._read(texts), batch_size)
         return ANSWERS[self.task].arrays(outputs, self.settings)
 
     def answers(
@@ -216,9 +216,9 @@ class ExportedModel:
         Returns:
             A list with an answer per text, a dict or a list of dicts.
         """
-        texts = self._read(texts)
-        outputs = self.outputs(texts, batch_size)
-        return ANSWERS[self.task].dicts(texts, outputs, self.settings, **options)
+        parts = self._read(texts)
+        outputs = self._outputs(parts, batch_size)
+        return ANSWERS[self.task].dicts(parts, outputs, self.settings, **options)
 
     def outputs(self, texts: Texts, batch_size: int | None = None) -> Any:
         """Return what the network gives for texts, before it becomes an answer.
@@ -227,23 +227,24 @@ class ExportedModel:
         classifier the entities of each text; for choices an array [texts, choices],
         -inf after the last choice of a text; for questions a `ContextLogits` for each.
         """
+        return self._outputs(self._read(texts), batch_size)
+
+    def _outputs(self, parts: tuple[list, ...], batch_size: int | None) -> Any:
+        """Return the `outputs` of examples, a list for each of their parts."""
         self._check_process()
-        read = self._read(texts)
-        segments = read if isinstance(read, tuple) else (read,)
         if self.task == "token-classification":
-            return self._spans(segments[0], batch_size)
+            return self._spans(parts[0], batch_size)
         if self.task == "question-answering":
-            return self._question_windows(segments, batch_size)
+            return self._question_windows(parts, batch_size)
         if self.task == "multiple-choice":
-            return self._choice_logits(segments, batch_size)
-        if self.task == "text-embedding" and len(segments) > 1:
-            first, second = segments
-            return tuple(np.split(self.outputs([*first, *second], batch_size), 2))
-        tokenized = [
-            [self.tokenizer.tokenize(text) for text in segment] for segment in segments
-        ]
+            return self._choice_logits(parts, batch_size)
+        if self.task == "text-embedding" and len(parts) > 1:
+            first, second = parts
+            vectors = self._outputs(([*first, *second],), batch_size)
+            return tuple(np.split(vectors, 2))
+        tokenized = [[self.tokenizer.tokenize(text) for text in part] for part in parts]
         examples = list(zip(*tokenized, strict=True))
-        outputs = self._run(examples, batch_size, segments)
+        outputs = self._run(examples, batch_size, parts)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _check_process(self):
@@ -254,41 +255,44 @@ class ExportedModel:
                 "fork, or with threads=1."
             )
 
-    def _read(self, texts: Texts) -> Any:
-        """Return texts, or a tuple of the parts of some texts, as lists."""
-        segments = texts if isinstance(texts, tuple) else (texts,)
+    def _read(self, texts: Texts) -> tuple[list, ...]:
+        """Return the examples as a list for each of their parts; raise if one is wrong.
+
+        The arguments of `predict`, `answers` and `outputs` are read here only.
+        """
+        given = texts if isinstance(texts, tuple) else (texts,)
         fields = self.fields
-        if any(isinstance(segment, (str, bytes)) for segment in segments):
+        if any(isinstance(part, (str, bytes)) for part in given):
             raise TypeError(
                 f"`texts` must be a list of strings. Received: {texts!r:.80}"
             )
-        segments = tuple(as_texts(segment) for segment in segments)
-        for name, segment in zip(fields, segments, strict=False):
+        parts = tuple(as_texts(part) for part in given)
+        for name, part in zip(fields, parts, strict=False):
             are_lists = name == "choices"
-            if any(isinstance(x, list) != are_lists for x in segment):
+            if any(isinstance(x, list) != are_lists for x in part):
                 kind = "lists of strings" if are_lists else "strings"
                 raise TypeError(
-                    f"`{name}` must be a list of {kind}. Received: {segment!r:.80}"
+                    f"`{name}` must be a list of {kind}. Received: {part!r:.80}"
                 )
-        lengths = [len(segment) for segment in segments]
+        lengths = [len(part) for part in parts]
         allowed = range(ANSWERS[self.task].num_required, len(fields) + 1)
         if len(lengths) not in allowed or len(set(lengths)) > 1:
             raise AlbertError(
                 f"A model for {self.task} takes {' or '.join(map(str, allowed))} "
                 f"list(s) of equal length. Received lists of the lengths {lengths}."
             )
-        return segments if isinstance(texts, tuple) else segments[0]
+        return parts
 
     def _run(
         self,
         examples: Sequence[Sequence[list[int]]],
         batch_size: int | None,
-        segments: Sequence[list],
+        parts: Sequence[list],
         texts: Sequence[int] | None = None,
     ) -> list:
         """Return the output for each tokenized example, in input order.
 
-        Warn if texts, those of `segments`, are truncated or many tokens unknown.
+        Warn if texts, those of `parts`, are truncated or many tokens unknown.
         `texts` are the indices of the examples' texts, if a text has several.
         """
         tokenizer, length = self.tokenizer, self.sequence_length
@@ -296,7 +300,7 @@ class ExportedModel:
         warn_of_unknown(
             sum(ids.count(tokenizer.unk_token_id) for ids in tokenized),
             sum(map(len, tokenized)),
-            lambda: _strings(segments),
+            lambda: _strings(parts),
             tokenizer,
         )
         cls_id, sep_id = tokenizer.cls_token_id, tokenizer.sep_token_id
@@ -308,7 +312,7 @@ class ExportedModel:
         }
         if truncated:
             limit = f"the {length} tokens that the file takes"
-            total = len(segments[0])
+            total = len(parts[0])
             warn(TruncatedTextsWarning(len(truncated), total, limit), stacklevel=4)
         outputs = [None] * len(packed)
         size = 32 if batch_size is None else check_integer("batch_size", batch_size)
@@ -344,14 +348,14 @@ class ExportedModel:
             )
         return spans
 
-    def _question_windows(self, segments, batch_size):
+    def _question_windows(self, parts, batch_size):
         """Return the windows of each context, and the characters of its tokens."""
         room = self.sequence_length - QUESTION_SPECIAL
         most, limit = question_limit(
             self.sequence_length, self.settings["max_question_length"]
         )
         examples, cut, num_truncated = [], [], 0
-        for question, context in zip(*segments, strict=True):
+        for question, context in zip(*parts, strict=True):
             ids = self.tokenizer.tokenize(question)
             if len(ids) > most:
                 num_truncated += 1
@@ -366,10 +370,10 @@ class ExportedModel:
             # [CLS] question [SEP] context [SEP]
             cut.append(_CutContext(context, tokens, windows, len(ids) + 2))
         if num_truncated:
-            total = len(segments[0])
+            total = len(parts[0])
             warning = TruncatedTextsWarning(num_truncated, total, limit, "question")
             warn(warning, stacklevel=4)
-        outputs = iter(self._run(examples, batch_size, segments))
+        outputs = iter(self._run(examples, batch_size, parts))
         contexts = []
         for one in cut:
             logits = []
@@ -384,20 +388,18 @@ class ExportedModel:
             )
         return contexts
 
-    def _choice_logits(self, segments, batch_size):
+    def _choice_logits(self, parts, batch_size):
         """Return the logits [texts, choices], -inf after the last choice of a text."""
         tokenize = self.tokenizer.tokenize
-        _, _, choices = segments
+        _, _, choices = parts
         examples, texts = [], []
-        for number, (context, question, given) in enumerate(
-            zip(*segments, strict=True)
-        ):
+        for number, (context, question, given) in enumerate(zip(*parts, strict=True)):
             for choice in given:
                 examples.append(
                     (tokenize(context), tokenize(question) + tokenize(choice))
                 )
                 texts.append(number)
-        outputs = iter(self._run(examples, batch_size, segments, texts))
+        outputs = iter(self._run(examples, batch_size, parts, texts))
         most = max(map(len, choices), default=0)
         logits = np.full((len(choices), most), -np.inf, "float32")
         for number, given in enumerate(choices):
@@ -423,9 +425,9 @@ def _open_same(cls, path, threads, digest):
     return model
 
 
-def _strings(segments: Iterable[list]) -> list[str]:
+def _strings(parts: Iterable[list]) -> list[str]:
     """Return the strings of lists of strings or of lists of strings."""
     strings: list[str] = []
-    for text in itertools.chain.from_iterable(segments):
+    for text in itertools.chain.from_iterable(parts):
         strings += [text] if isinstance(text, str) else text
     return strings

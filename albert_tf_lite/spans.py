@@ -128,7 +128,7 @@ def _answer(context: str, score: float, start: int, end: int) -> dict[str, Any]:
 
 
 def answer_dicts(
-    texts: Sequence[Sequence[str]] | None,
+    parts: Sequence[Sequence[str]] | None,
     contexts: Sequence[ContextLogits],
     settings: dict[str, Any],
     top_k: int = 1,
