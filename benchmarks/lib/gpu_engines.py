@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from benchmarks.lib.peers import transformers_config
-from benchmarks.lib.sizes import MICRO_SIZES, release_sizes
+from benchmarks.lib.release_sizes import MICRO_SIZES, release_sizes
 
 BATCH_TOKENS = {"fit": 16_384, "predict": 65_536, "pretrain": 32_768}
 # Mean and deviation of the logarithm of the tokens of LCQMC's pairs (dev.tsv).

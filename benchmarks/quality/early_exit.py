@@ -23,6 +23,7 @@ import keras
 import matplotlib
 import numpy as np
 
+from benchmarks.lib.compared_texts import read_reviews
 from benchmarks.lib.harness import (
     compared,
     console,
@@ -32,7 +33,6 @@ from benchmarks.lib.harness import (
     write_results,
 )
 from benchmarks.lib.paths import MICRO, RESULTS
-from benchmarks.lib.texts import read_reviews
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402

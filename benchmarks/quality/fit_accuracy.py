@@ -17,9 +17,9 @@ import keras
 import numpy as np
 import zh
 
-from benchmarks.lib.engines import KerasHub, Ours, Transformers, installed
+from benchmarks.lib.compared_engines import KerasHub, Ours, Transformers, installed
+from benchmarks.lib.compared_texts import read_reviews
 from benchmarks.lib.harness import console, table_of, write_results
-from benchmarks.lib.texts import read_reviews
 
 SHAPE = "small"
 zh.SIZES[SHAPE] = {

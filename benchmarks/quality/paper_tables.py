@@ -29,7 +29,7 @@ import statistics
 import time
 from typing import Any
 
-from benchmarks.lib.sizes import MICRO_SIZES
+from benchmarks.lib.release_sizes import MICRO_SIZES
 
 FINE_TUNING = {"pooling_mode": "mean", "learning_rate": 2e-4}
 LAYERS = MICRO_SIZES["num_layers"]

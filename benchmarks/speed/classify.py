@@ -5,11 +5,11 @@
 
 ASSETS is a folder with data/lcqmc/dev.tsv, data/chnsenticorp_clean.zip,
 data/cmrc2018/cmrc2018_dev.json and released/vocab/vocab_zh_21128.txt. All engines of
-`benchmarks/lib/engines.py` run in turn, with the same model size, random weights,
-vocabulary, batch size and texts. Each has its own process, so that none uses memory or
-threads that another left behind. A warm-up run of each engine, which traces and
-compiles, is not counted. `--avx2` compares what a processor with AVX2 alone would run:
-Keras and transformers in float32.
+`benchmarks/lib/compared_engines.py` run in turn, with the same model size, random
+weights, vocabulary, batch size and texts. Each has its own process, so that none uses
+memory or threads that another left behind. A warm-up run of each engine, which traces
+and compiles, is not counted. `--avx2` compares what a processor with AVX2 alone would
+run: Keras and transformers in float32.
 """
 
 import argparse
@@ -22,7 +22,13 @@ import pathlib
 import numpy as np
 import zh
 
-from benchmarks.lib.engines import Ours, SortedTransformers, Transformers, installed
+from benchmarks.lib.compared_engines import (
+    Ours,
+    SortedTransformers,
+    Transformers,
+    installed,
+)
+from benchmarks.lib.compared_texts import DATA
 from benchmarks.lib.harness import (
     compared,
     console,
@@ -33,7 +39,6 @@ from benchmarks.lib.harness import (
     timed,
     write_results,
 )
-from benchmarks.lib.texts import DATA
 
 # Variables that keep oneDNN, XLA and PyTorch from newer instructions.
 AVX2 = {

@@ -21,7 +21,7 @@ import albert_tf
 import tensorflow as tf
 import zh
 
-from benchmarks.lib.engines import (
+from benchmarks.lib.compared_engines import (
     KerasHub,
     LiteRTInt8,
     OnnxInt8,

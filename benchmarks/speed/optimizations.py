@@ -46,7 +46,7 @@ REPEATS = {"predict": 8, "fit": 3}
 
 def columns():
     """Return the engine and the column by title, those that this processor can run."""
-    from benchmarks.lib.engines import BFloat16, Ours, installed
+    from benchmarks.lib.compared_engines import BFloat16, Ours, installed
 
     precisions = {"float32": Ours, "bfloat16": BFloat16}
     return {
@@ -76,8 +76,8 @@ def switch_off(name):
 
 def measure(assets, without):
     """Return per column the shortest seconds, and the GB of the process."""
+    from benchmarks.lib.compared_texts import DATA
     from benchmarks.lib.harness import timed
-    from benchmarks.lib.texts import DATA
 
     switch_off(without)
     vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")

@@ -15,6 +15,7 @@ import albert_tf
 import keras_hub
 import tensorflow as tf
 
+from benchmarks.lib.compared_texts import read_pairs
 from benchmarks.lib.harness import (
     compared,
     console,
@@ -22,7 +23,6 @@ from benchmarks.lib.harness import (
     table_of,
     write_results,
 )
-from benchmarks.lib.texts import read_pairs
 
 
 def in_graph(tokenizer):
