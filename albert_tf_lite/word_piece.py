@@ -24,6 +24,11 @@ IDEOGRAPHS = (
 )
 
 
+def strips_accents(lowercase: bool, strip_accents: bool | None) -> bool:
+    """Return whether accents are stripped, by default if text is lower-cased."""
+    return lowercase if strip_accents is None else strip_accents
+
+
 class _Piece(NamedTuple):
     """A piece of a word, with its characters in the text or in the word."""
 
@@ -69,7 +74,7 @@ class WordPieceTokenizer:
         self.lowercase = lowercase
         self.max_input_chars_per_word = max_input_chars_per_word
         self._added_tokens = added_tokens or {}
-        self._strips_accents = lowercase if strip_accents is None else strip_accents
+        self._strips_accents = strips_accents(lowercase, strip_accents)
         self._longest = min(max(map(len, self.ids)), max_input_chars_per_word)
         separate = IDEOGRAPHS if tokenize_chinese_chars else ()
         self._cleaning = _Cleaning(separate)

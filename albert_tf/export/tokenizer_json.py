@@ -20,7 +20,7 @@ from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 from albert_tf.tokenizers.word_piece_tokenizer import UNSPACED
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SPACE_PIECE, comma_parts
-from albert_tf_lite.word_piece import IDEOGRAPHS
+from albert_tf_lite.word_piece import IDEOGRAPHS, strips_accents
 
 # A control character, which cleaned text does not contain.
 _UNREACHABLE = "\x02"
@@ -104,14 +104,11 @@ def _template(tokenizer):
 
 
 def _word_piece(tokenizer: WordPieceTokenizer) -> dict[str, Any]:
-    strips_accents = tokenizer.strip_accents
-    if strips_accents is None:
-        strips_accents = tokenizer.lowercase
     normalizers = [_replace(_is_dropped, "")]
     # In the order of the original.
     if tokenizer.lowercase:
         normalizers.append({"type": "Lowercase"})
-    if strips_accents:
+    if strips_accents(tokenizer.lowercase, tokenizer.strip_accents):
         normalizers += [{"type": "NFD"}, _replace(_is_accent, "")]
     ideographs = IDEOGRAPHS if tokenizer.tokenize_chinese_chars else ()
     words = _codes(_is_punctuation).union(*ideographs)

@@ -159,22 +159,19 @@ class WordPieceTokenizer(TextTokenizer):
         pathlib.Path(path).write_text(text, "utf-8", newline="\n")
 
     def _engine(self, vocabulary):
-        strip_accents = self.strip_accents
-        if strip_accents is None:
-            strip_accents = self.lowercase
         if tf_text is None:
             return PythonEngine(
                 lite.WordPieceTokenizer(
                     vocabulary.tokens,
                     self.lowercase,
-                    strip_accents,
+                    self.strip_accents,
                     self.tokenize_chinese_chars,
                     self.max_input_chars_per_word,
                 )
             )
         cleaning = Cleaning(
             self.lowercase,
-            strip_accents,
+            lite.strips_accents(self.lowercase, self.strip_accents),
             self.tokenize_chinese_chars,
             self.max_input_chars_per_word,
         )
