@@ -5,9 +5,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from albert_tf.trainers.examples import Examples
 from albert_tf_lite import OnnxModel
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import Texts
 
 # The tasks whose answers are numbers, of which none equals that of float32.
 _NUMBERS = ("regression", "text-embedding")
@@ -30,7 +30,7 @@ def check_comparable(task_name: str, precision: str) -> None:
         )
 
 
-def agreement(plain: bytes, quantized: bytes, texts: Texts) -> dict[str, Any]:
+def agreement(plain: bytes, quantized: bytes, examples: Examples) -> dict[str, Any]:
     """Compare the answers of two ONNX files, given by their contents.
 
     Scores may differ. All labels, entities or the whole span of an answer must be
@@ -40,14 +40,14 @@ def agreement(plain: bytes, quantized: bytes, texts: Texts) -> dict[str, Any]:
         A dict of `answers`, the share of texts with equal answers, and `examples`,
         the number of texts.
     """
-    expected, given = _decisions(plain, texts), _decisions(quantized, texts)
+    expected, given = _decisions(plain, examples), _decisions(quantized, examples)
     if not expected:
         raise AlbertError("`compare` has no texts. Pass texts, or leave it out.")
     equal = [a == b for a, b in zip(expected, given, strict=True)]
     return {"answers": sum(equal) / len(equal), "examples": len(equal)}
 
 
-def _decisions(content: bytes, texts: Texts) -> list[set[tuple]]:
+def _decisions(content: bytes, examples: Examples) -> list[set[tuple]]:
     """Return the answers of a file without their scores, as sets."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
@@ -57,7 +57,7 @@ def _decisions(content: bytes, texts: Texts) -> list[set[tuple]]:
         warnings.simplefilter("ignore")
         path = Path(folder, "model.onnx")
         path.write_bytes(content)
-        answers = OnnxModel(path).answers(texts)
+        answers = OnnxModel(path).answers(examples.x)
     decisions = []
     for answer in answers:
         choices = answer if isinstance(answer, list) else [answer]

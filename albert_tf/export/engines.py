@@ -62,7 +62,8 @@ def largest_difference(
     task: AlbertTask, model: ExportedModel | WebNetwork, texts: Texts
 ) -> float:
     """Return the largest difference between the outputs of a file and its task."""
-    features = {name: x.numpy() for name, x in task.preprocessor(texts).items()}
+    packed = task.preprocessor(task.read_examples(texts).x)
+    features = {name: x.numpy() for name, x in packed.items()}
     outputs = task(features, training=False)
     if isinstance(outputs, dict):
         outputs = keras.ops.stack(list(outputs.values()), axis=-1)

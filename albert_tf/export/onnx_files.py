@@ -83,8 +83,10 @@ def onnx(
     library = import_extra("onnx")
     check_replaced(path, ".onnx")
     settings = describe(task, precision, ("float32", "int8"))
+    examples = None
     if compare is not None:
         check_comparable(settings["task"], precision)
+        examples = task.read_examples(compare)
     if preset is not None:
         _check_preset(task, pathlib.Path(preset), pathlib.Path(path).stem)
         settings["preset"] = preset_digest(preset)
@@ -101,10 +103,10 @@ def onnx(
     network.node("Identity", _head(task, network), output=output)
     plain = network.model({output: output_shape(task, settings["units"])})
     model = quantize(plain, library) if precision == "int8" else plain
-    if compare is not None:
+    if examples is not None:
         expected = _content(plain, settings, library)
         quantized = _content(model, settings, library)
-        settings["agreement"] = agreement(expected, quantized, compare)
+        settings["agreement"] = agreement(expected, quantized, examples)
     with complete_file(path) as temporary:
         temporary.write_bytes(_content(model, settings, library))
 

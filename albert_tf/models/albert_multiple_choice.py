@@ -17,7 +17,7 @@ from albert_tf.preprocessing.task_preprocessors import (
 from albert_tf.trainers.examples import Column, Inputs
 from albert_tf.trainers.labels import check_count
 from albert_tf.trainers.prediction import Outputs
-from albert_tf_lite.answers import best_of, rank_choices
+from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import (
     as_texts,
@@ -128,8 +128,10 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
 
         For a `top_k` other than 1, return a list of choices; `None` for all.
         """
-        logits = self.predict(x, batch_size, verbose=0)
-        return best_of(rank_choices(x[2], logits), top_k)
+        examples = self.read_examples(x)
+        logits = self.predict(examples, batch_size, verbose=0)
+        dicts = ANSWERS[self.name_of_task].dicts
+        return dicts(examples.parts, logits, self.exported_settings(), top_k)
 
     def postprocess(self, outputs: Outputs) -> dict[str, Any]:
         """Return `label_id`, the choice, and `probabilities` [batch, choices].

@@ -191,10 +191,10 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         self, x, batch_size=None, top_k=1, null_threshold="auto", max_answer_length=None
     ):
         """Return `answer`, `start`, `end` and `score`, or a list of `top_k` such."""
-        windows = self._windows(self.predict_rows(x, batch_size, verbose=0))
+        rows = self.predict_rows(x, batch_size, verbose=0)
         return answer_dicts(
-            x,
-            windows,
+            rows.x,
+            self._windows(rows),
             self.exported_settings(),
             top_k,
             null_threshold,

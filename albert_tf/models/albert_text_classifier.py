@@ -306,9 +306,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         return {"label": label, "label_id": label_id, "probabilities": probabilities}
 
     def answers(self, x, batch_size=None, top_k=1):
-        outputs = self.predict(x, batch_size, verbose=0)
+        examples = self.read_examples(x)
+        outputs = self.predict(examples, batch_size, verbose=0)
         dicts = ANSWERS[self.name_of_task].dicts
-        return dicts(x, outputs, self.exported_settings(), top_k)
+        return dicts(examples.parts, outputs, self.exported_settings(), top_k)
 
     def exported_settings(self) -> dict[str, Any]:
         needed = self.probability_activation.__name__ if self.gives_logits else None

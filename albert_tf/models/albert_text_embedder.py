@@ -194,12 +194,13 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
 
     def answers(self, x, batch_size=None):
         """Return the `embedding` of each text; for pairs `score`, the cosine."""
-        if isinstance(x, tuple):
-            first, second = map(list, x)
-            vectors = self.predict([*first, *second], batch_size, verbose=0)
-            return score_dicts(cosines(*np.split(vectors, 2)))
-        vectors = self.predict(x, batch_size, verbose=0)
-        return [{"embedding": vector} for vector in vectors.tolist()]
+        examples = self.read_examples(x)
+        if not examples.is_pair:
+            vectors = self.predict(examples, batch_size, verbose=0)
+            return [{"embedding": vector} for vector in vectors.tolist()]
+        first, second = examples.parts
+        vectors = self.predict([*first, *second], batch_size, verbose=0)
+        return score_dicts(cosines(*np.split(vectors, 2)))
 
     # === Training ===
 

@@ -28,7 +28,7 @@ from albert_tf.trainers.prediction import Outputs, PredictedRows
 from albert_tf.trainers.token_accuracy import TokenAccuracy
 from albert_tf_lite.answers import entity_dicts
 from albert_tf_lite.errors import AlbertError, listed
-from albert_tf_lite.inputs import as_list, as_texts
+from albert_tf_lite.inputs import as_list
 
 # Decoded together, padded to the longest.
 TEXTS_AT_A_TIME = 64
@@ -187,8 +187,8 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
 
     def answers(self, x, batch_size=None):
         """Return `entity_group`, `word`, `start`, `end` and `score` of the entities."""
-        x = as_texts(x)
-        return entity_dicts(x, self.predict_spans(x, batch_size, verbose=0))
+        rows = self.predict_rows(x, batch_size, verbose=0)
+        return entity_dicts(rows.x, self._spans(rows))
 
     def _spans(self, rows: PredictedRows) -> list[list[tuple[int, int, str, float]]]:
         """Return the entities of predicted texts with their scores."""

@@ -51,7 +51,12 @@ class Examples:
         if not self.are_texts:
             return None
         x = _inputs_spec(self.x) if self.kind == "dataset" else self.x
-        return isinstance(x, tuple)
+        return isinstance(x, tuple) and len(x) > 1
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """A list for each part of the texts in memory, also for a single one."""
+        return self.x if isinstance(self.x, tuple) else (self.x,)
 
     @functools.cached_property
     def count(self) -> int | None:
@@ -60,10 +65,8 @@ class Examples:
 
     def take(self, rows: slice) -> "Examples":
         """Return some of the examples, by position."""
-        if isinstance(self.x, tuple):
-            x: Any = tuple(_take(part, rows) for part in self.x)
-        else:
-            x = _take(self.x, rows)
+        parts = tuple(_take(part, rows) for part in self.parts)
+        x = parts if isinstance(self.x, tuple) else parts[0]
         labels, weights = _take(self.y, rows), _take(self.sample_weight, rows)
         return Examples(self.kind, x, labels, weights)
 
@@ -128,16 +131,12 @@ def read_examples(
     return Examples("texts", texts, labels, weights)
 
 
-def read_validation_data(
-    data: ValidationData, takes_texts: bool = True
-) -> Examples | None:
-    """Read the `validation_data` of `fit`: `(x, y, ...)`, texts or a dataset."""
-    if data is None or isinstance(data, Examples):
-        return data
+def validation_arguments(data: ValidationData) -> tuple[Any, ...]:
+    """Return the `validation_data` of `fit` as `x`, or `x`, labels and weights."""
     # Keras takes a list of (x, y), too.
-    is_list_of_parts = isinstance(data, list) and data and not isinstance(data[0], str)
-    parts = tuple(data) if isinstance(data, tuple) or is_list_of_parts else (data,)
-    return read_examples(*parts, takes_texts=takes_texts)
+    if isinstance(data, list) and data and not isinstance(data[0], str):
+        return tuple(data)
+    return data if isinstance(data, tuple) else (data,)
 
 
 def count_examples(x: Inputs) -> int:

@@ -20,8 +20,8 @@ from albert_tf.trainers.examples import (
     Examples,
     Inputs,
     ValidationData,
-    read_validation_data,
     refuse_for_datasets,
+    validation_arguments,
 )
 from albert_tf.trainers.prediction import (
     Callbacks,
@@ -161,8 +161,8 @@ class Trainer(CompiledTask):
     ) -> tuple[Examples, Examples | None]:
         """Return the examples to train on, and those to validate on, if any."""
         if validation_data is not None:
-            takes_texts = self.preprocessor is not None
-            return examples, read_validation_data(validation_data, takes_texts)
+            given = validation_arguments(validation_data)
+            return examples, self.read_examples(*given)
         if share:
             return examples.split_off(share)
         return examples, None

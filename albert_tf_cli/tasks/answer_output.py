@@ -24,7 +24,7 @@ def explained(
     answers = []
     examples = zip(*as_columns(x), strict=True)
     for one, parts in zip(answer(x), examples, strict=True):
-        values = explain(parts if isinstance(x, tuple) else parts[0])
+        values = explain(parts if len(parts) > 1 else parts[0])
         explanation = {
             "label": values.label,
             "probability": values.output,

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import albert_tf
@@ -45,10 +45,11 @@ class Examples:
     def __len__(self):
         return len(self.y)
 
-    def select(self, indices: Iterable[int]) -> "Examples":
+    def select(self, indices: Sequence[int]) -> "Examples":
         """Return the examples of these positions."""
-        x, y = (_select(values, indices) for values in (self.x, self.y))
-        return dataclasses.replace(self, x=x, y=y)
+        columns = [[part[i] for i in indices] for part in as_columns(self.x)]
+        y = [self.y[i] for i in indices]
+        return dataclasses.replace(self, x=as_inputs(columns), y=y)
 
 
 # The tasks by name. A class enters itself if it defines `name`.
@@ -172,7 +173,7 @@ class Task:
         given = dict(zip(roles, (columns.text, columns.text_b), strict=False))
         for table in table_blocks(path, size, encoding, columns.sheet, given):
             cells = self.cells(table, roles)
-            yield cells if len(cells) > 1 else cells[0], table.records()
+            yield as_inputs(cells), table.records()
 
     def roles(self, fields: tuple[str, ...]) -> tuple[str, ...]:
         """Return the roles of columns that hold fields, as in `COLUMN_NAMES`."""
@@ -251,7 +252,7 @@ def whole_blocks(
             ({} if name is None else {"id": name}) | dict(zip(fields, row, strict=True))
             for name, *row in zip(ids[start : start + size], *part, strict=True)
         ]
-        yield tuple(part) if isinstance(x, tuple) else part[0], records
+        yield as_inputs(part), records
 
 
 def as_columns(x: Inputs) -> tuple[list, ...]:
@@ -259,11 +260,15 @@ def as_columns(x: Inputs) -> tuple[list, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
+def as_inputs(columns: Sequence[list]) -> Inputs:
+    """Return the lists of the parts of examples as models take them."""
+    return tuple(columns) if len(columns) > 1 else columns[0]
+
+
 def text_columns(x: Inputs, index: int) -> dict[str, str]:
     """Return the text, or both texts of a pair, of an example as columns."""
-    if isinstance(x, tuple):
-        return {"text": x[0][index], "text_b": x[1][index]}
-    return {"text": x[index]}
+    texts = [column[index] for column in as_columns(x)]
+    return dict(zip(("text", "text_b"), texts, strict=False))
 
 
 def worst(rows: Iterable[dict]) -> list[dict]:
@@ -286,9 +291,3 @@ def split(examples: Examples, seed: int) -> list[Examples]:
         # Labels that are not classes, or classes that are too small.
         parts = train_test_split(indices, **options)
     return [examples.select(chosen) for chosen in map(sorted, parts)]
-
-
-def _select(values, indices):
-    if isinstance(values, tuple):
-        return tuple(_select(part, indices) for part in values)
-    return [values[i] for i in indices]
