@@ -254,7 +254,8 @@ SLOW += ("distiller", "zero-shot", "prune_vocabulary", "choices")
     [
         *(
             pytest.param(
-                *(x, FEW),
+                x,
+                FEW,
                 marks=pytest.mark.slow if x in SLOW else pytest.mark.nightly,
                 id=f"{x} of few",
             )

@@ -57,7 +57,7 @@ def test_the_wheel_for_exported_files_needs_numpy_alone(tmp_path):
 
 @pytest.mark.nightly
 def test_the_wheel_holds_the_packages_and_the_bundled_checkpoints(tmp_path):
-    installed, found = build_wheel(ROOT, tmp_path)
+    installed, installed_names = build_wheel(ROOT, tmp_path)
     files = [x for top in PACKAGES for x in (ROOT / top).rglob("*.*")]
     expected = {x.relative_to(ROOT): x for x in files if x.suffix != ".pyc"}
     indexes = EXAMPLES.glob("albert_micro_zh*/*.index")
@@ -67,7 +67,7 @@ def test_the_wheel_holds_the_packages_and_the_bundled_checkpoints(tmp_path):
             name = pathlib.Path("albert_tf/bundled", file.relative_to(EXAMPLES))
             expected[name] = file
     # Nothing else: no tests, no examples, no scripts.
-    assert found == set(expected)
+    assert installed_names == set(expected)
     for name, file in expected.items():
         assert (installed / name).read_bytes() == file.read_bytes(), name
 

@@ -33,11 +33,9 @@ EXCEPTIONS = {
     "SentencePieceTokenizer": "needs the released 30k-clean.model",
 }
 # Take seconds, and other tests cover what they do.
-SLOW = (
-    *("litert", "onnx", "exported", "saved_model", "prune_vocabulary"),
-    *("bucket_by_length", "contrastive_pairs", "verify_conversion", "AlbertDistiller"),
-    *("transformers_js", "IntegratedGradients"),
-)
+SLOW = ["litert", "onnx", "exported", "saved_model", "prune_vocabulary"]
+SLOW += ["bucket_by_length", "contrastive_pairs", "verify_conversion"]
+SLOW += ["AlbertDistiller", "transformers_js", "IntegratedGradients"]
 
 
 def examples():
@@ -133,18 +131,18 @@ def files(tmp_path, monkeypatch):
     write_corpus(tmp_path / "corpus" / "a.txt", documents=4)
 
 
+def parameters():
+    """Yield each example, those that train and some others as slow tests."""
+    for module, name, code in EXAMPLES:
+        if name in EXCEPTIONS:
+            continue
+        is_slow = name in SLOW or ".fit(" in code
+        marks = [pytest.mark.slow] if is_slow else []
+        yield pytest.param(module, name, code, id=name, marks=marks)
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("module", "name", "code"),
-    [
-        # Those that train are slow.
-        pytest.param(
-            *x, id=x[1], marks=[pytest.mark.slow] * (x[1] in SLOW or ".fit(" in x[2])
-        )
-        for x in EXAMPLES
-        if x[1] not in EXCEPTIONS
-    ],
-)
+@pytest.mark.parametrize(("module", "name", "code"), parameters())
 def test_an_example_runs(module, name, code, files):
     code = code.replace('"albert_tiny_zh"', f'"{MICRO}"')
     if '"my_model"' in code:

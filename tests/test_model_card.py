@@ -60,7 +60,8 @@ def test_an_export_has_the_scores_of_these_weights_only(finetuned, tmp_path):
 @pytest.mark.parametrize(
     "save",
     [
-        *("preset", "checkpoint"),
+        "preset",
+        "checkpoint",
         pytest.param("saved_model", marks=[pytest.mark.text_ops, pytest.mark.nightly]),
     ],
 )

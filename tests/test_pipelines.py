@@ -9,6 +9,7 @@ from lite_tasks import near
 from named_heads import TOPICS, write_named_heads
 from small_classifier import OTHERS, TEXTS, small_classifier
 from task_cases import CASES
+from tiers import few
 
 import albert_tf
 from albert_tf import files, pipelines
@@ -61,10 +62,7 @@ def flat(answer):
 FAST = ("text-classification", "token-classification", "question-answering")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(x, marks=[pytest.mark.nightly] * (x not in FAST)) for x in KEYS],
-)
+@pytest.mark.parametrize("name", few(KEYS, FAST))
 def test_one_example_or_many_in_any_form(name):
     classes = pipelines.answering_classes()
     assert set(classes) == set(KEYS)

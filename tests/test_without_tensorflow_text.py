@@ -10,7 +10,8 @@ from sentence_piece_reference import train_model
 
 from albert_tf.tokenizers import load_tokenizer
 
-TOKENS = [*["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], *"中文，。！1２Σσéh"]
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TOKENS += list("中文，。！1２Σσéh")
 TOKENS += ["ab", "##c", "##2", "##e", "hello", "##😀"]
 # Letters, white space, control characters, accents and halves of a surrogate pair.
 CHARACTERS = "中文很，。！abcE12２ \t\n\0\x1c\x85\u200b\u3000\ufffdΣσςİßé\u0301\u0323"

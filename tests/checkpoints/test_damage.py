@@ -150,12 +150,14 @@ DAMAGES = {
     ),
     "tensor_nan": ("google", edit_tensor(WORDS, add_nan), "not finite"),
     "config_of_bert": (
-        *("huggingface", edit_json("config.json", model_type="bert")),
+        "huggingface",
+        edit_json("config.json", model_type="bert"),
         "model_type='bert'",
     ),
     # No tensor tells the number of layers or heads.
     "config_of_another_model": (
-        *("huggingface", edit_json("config.json", num_attention_heads=2)),
+        "huggingface",
+        edit_json("config.json", num_attention_heads=2),
         r"belongs to another model.*num_heads=2 \(the weights have 4\)",
     ),
     "preset_without_weights": ("kerashub", remove(PRESET_WEIGHTS), PRESET_WEIGHTS),

@@ -12,6 +12,7 @@ import tensorflow as tf
 from checkpoint_files import assert_same_weights, read, write
 from named_heads import CASES, LABELS, SIZES, write_named_heads
 from small_classifier import OTHERS, TEXTS, randomised, small_backbone
+from tiers import few
 
 import albert_tf
 from albert_tf import convert_checkpoint, inspect_checkpoint, verify_conversion
@@ -81,10 +82,7 @@ def assert_same_task(again, task):
 
 
 # `albert_zh` has the files of `google`.
-@pytest.mark.parametrize(
-    "layout",
-    [pytest.param(x, marks=[pytest.mark.nightly] * (x == "albert_zh")) for x in SIZES],
-)
+@pytest.mark.parametrize("layout", few(SIZES, {*SIZES} - {"albert_zh"}))
 def test_each_head_is_that_of_its_task(layout, checkpoints):
     folder, pretrainer, tasks = checkpoints(layout)
     with warnings.catch_warnings():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from checkpoint_files import GOLDEN
-from command_line import run
+from command_line import as_options, run
 from small_classifier import VOCABULARY, predict, randomised, small_backbone
 
 import albert_tf
@@ -89,11 +89,9 @@ def test_the_command_line_prunes_a_checkpoint(tmp_path):
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(VOCABULARY), encoding="utf-8")
     (tmp_path / "texts.txt").write_text("\n".join(CORPUS), encoding="utf-8")
-    corpus = ("--corpus", tmp_path / "texts.txt")
-    out = run(
-        *("prune", GOLDEN / "albert_zh_postln", tmp_path / "zh", *corpus),
-        *("--vocab", vocabulary, "--to", "albert_zh"),
-    ).output
+    command = ("prune", GOLDEN / "albert_zh_postln", tmp_path / "zh")
+    given = as_options(corpus=tmp_path / "texts.txt", vocab=vocabulary, to="albert_zh")
+    out = run(*command, *given).output
     size = albert_tf.load_checkpoint(tmp_path / "zh").vocabulary_size
     assert f"{size} of 120" in out and size < 120
     assert len((tmp_path / "zh" / "vocab.txt").read_text("utf-8").split()) == size

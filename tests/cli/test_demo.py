@@ -41,7 +41,7 @@ NAMES = [x for x, case in CASES.items() if task_named(case.cls.name_of_task).pag
 # The marked parts of a text, from the answer and the text.
 MARKED = {
     "token-classification": lambda found, _: [row["word"] for row in found],
-    "question-answering": lambda found, _: [found["answer"]] * bool(found["answer"]),
+    "question-answering": lambda found, _: list(filter(None, [found["answer"]])),
     "spelling-correction": lambda found, _: [right for _, right, _ in found["errors"]],
     "summarization": lambda found, text: [text[a:b] for a, b, _ in found["sentences"]],
 }
@@ -71,20 +71,20 @@ def test_a_page_shows_the_answer(name):
         assert re.search("#4285f4|#f59628", coloured)
     kinds = task_named(answer.task).page.outputs
     x = tuple(x.split() if "\n" in x else x for x in texts)
-    found = answer(x if len(x) > 1 else x[0])
+    expected = answer(x if len(x) > 1 else x[0])
     values = values if isinstance(values, list) and len(kinds) > 1 else [values]
     for kind, value in zip(kinds, values, strict=True):
         if kind == "score":
-            assert value["label"] == f"{found['score']:.3f}"
+            assert value["label"] == f"{expected['score']:.3f}"
         elif kind == "marked":
             parts = [x["token"] for x in value if x["class_or_confidence"]]
-            assert parts == MARKED[answer.task](found, texts[-1])
+            assert parts == MARKED[answer.task](expected, texts[-1])
         elif answer.task == "multi-label":
             labels = {x["label"] for x in value["confidences"]}
-            chosen = {f"✓ {row['label']}" for row in found}
+            chosen = {f"✓ {row['label']}" for row in expected}
             assert len(labels) == 3 and {x for x in labels if "✓" in x} == chosen
         else:
-            best = found[0] if isinstance(found, list) else found
+            best = expected[0] if isinstance(expected, list) else expected
             names = (best.get(x) for x in ("label", "answer", "token_str"))
             assert value["label"] == next(filter(None, names), "—")
             scores = {x["label"]: x["confidence"] for x in value["confidences"]}
@@ -162,7 +162,7 @@ def test_a_browser_shows_the_first_answer_and_asks_nobody_else(tmp_path, monkeyp
         options = ("--headless", "--no-sandbox", "--virtual-time-budget=10000")
         command = [CHROMIUM, *options, "--dump-dom", f"--log-net-log={log}"]
         environment = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-        found = subprocess.run(
+        browser = subprocess.run(
             [*command, page.local_url],
             capture_output=True,
             check=True,
@@ -172,7 +172,7 @@ def test_a_browser_shows_the_first_answer_and_asks_nobody_else(tmp_path, monkeyp
         )
     finally:
         page.close()
-    text = html.unescape(re.sub(r"<(script|style).*?</\1>|<[^>]*>", "", found.stdout))
+    text = html.unescape(re.sub(r"<(script|style).*?</\1>|<[^>]*>", "", browser.stdout))
     for shown in ("我的模型", "各字贡献", "好吃<b>吗", "示例", "%"):
         assert shown in text
     assert hosts <= {"127.0.0.1", "localhost", None}

@@ -15,7 +15,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer")
     [
         pytest.param("onnx", "float32", OnnxModel, 1e-5, marks=needs_onnx),
         pytest.param(
-            *("litert", "int8", LiteRTModel, 0.5),
+            "litert",
+            "int8",
+            LiteRTModel,
+            0.5,
             marks=[needs_litert, pytest.mark.slow],
         ),
     ],

@@ -277,8 +277,8 @@ def test_finetune_keeps_int8_where_it_agrees_and_predict_says_so(
     folder, tmp_path, monkeypatch
 ):
     lines = (folder / "test.tsv").read_text("utf-8").splitlines(keepends=True)
-    rows = "".join([lines[0], *lines[1:] * 10])
-    (tmp_path / "dev.tsv").write_text(rows, "utf-8")
+    header, *rows = lines
+    (tmp_path / "dev.tsv").write_text("".join([header] + 10 * rows), "utf-8")
     files = ("--train", folder / "test.tsv", "--dev", tmp_path / "dev.tsv")
     train = ("finetune", *files, *write_start(tmp_path), "--output", tmp_path / "out")
     train = (*train, "--epochs", 1)

@@ -168,12 +168,13 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
 
 @pytest.mark.slow
 def test_a_stage_on_labelled_files(folder, records, tmp_path):
-    lines = ["label\ttext", *["好评\t天气很好", "差评\t明天下雨"] * 20]
+    lines = ["label\ttext"] + ["好评\t天气很好", "差评\t明天下雨"] * 20
     (tmp_path / "a.tsv").write_text("\n".join(lines), "utf-8")
     workbook = openpyxl.Workbook()
     workbook.active.append(["another", "sheet"])
     sheet = workbook.create_sheet("评论")
-    for row in (("label", "text"), *[("差评", "可能下雨"), ("好评", "公园很好")] * 20):
+    rows = [("差评", "可能下雨"), ("好评", "公园很好")] * 20
+    for row in [("label", "text"), *rows]:
         sheet.append(row)
     workbook.save(tmp_path / "b.xlsx")
     (tmp_path / "c.txt").write_text("我 O\n去 O\n公 B-LOC\n园 I-LOC\n\n" * 20, "utf-8")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import pytest
-from command_line import refused, run, write_start
+from command_line import as_options, refused, run, write_start
 from lite_tasks import near
 from small_classifier import VOCABULARY
 
@@ -72,48 +72,60 @@ MULTI_LABEL = "label\ttext\n" + "好|吃\t好吃\n\t天地\n吃\t想吃鸡蛋\n�
 
 CASES = {
     "multi-label": Case(
-        *("a.tsv", MULTI_LABEL),
-        "2 labels: 吃, 好. train 16, dev 16 examples",
-        *("micro_f1", ["好吃", "天地", "想吃鸡蛋", "很好"]),
+        file="a.tsv",
+        content=MULTI_LABEL,
+        summary="2 labels: 吃, 好. train 16, dev 16 examples",
+        score="micro_f1",
+        lines=["好吃", "天地", "想吃鸡蛋", "很好"],
     ),
     "regression": Case(
-        "a.csv",
-        "text_a,text_b,score\n你好,你好吗,5\n你好,天地,0.5\n好吃,很好吃,4\n鸡蛋,左右,0\n",
-        "train 4, dev 4 examples",
-        *("spearman", ["你好\t你好吗", "鸡蛋\t左右"]),
+        file="a.csv",
+        content="text_a,text_b,score\n你好,你好吗,5\n你好,天地,0.5\n好吃,很好吃,4\n鸡蛋,左右,0\n",
+        summary="train 4, dev 4 examples",
+        score="spearman",
+        lines=["你好\t你好吗", "鸡蛋\t左右"],
     ),
     "token-classification": Case(
-        *("a.txt", TAGGED * 4),
-        "2 labels: LOC, PER. train 8, dev 8 examples",
-        *("f1", ["小明在大地", "我见小好"]),
+        file="a.txt",
+        content=TAGGED * 4,
+        summary="2 labels: LOC, PER. train 8, dev 8 examples",
+        score="f1",
+        lines=["小明在大地", "我见小好"],
     ),
     "question-answering": Case(
-        "a.json",
-        as_json({"data": [{"paragraphs": QUESTIONS}]}),
-        "train 12, dev 12 examples",
-        *("f1", ["谁\t我想吃鸡蛋，你想来。", "谁\t好。"]),
+        file="a.json",
+        content=as_json({"data": [{"paragraphs": QUESTIONS}]}),
+        summary="train 12, dev 12 examples",
+        score="f1",
+        lines=["谁\t我想吃鸡蛋，你想来。", "谁\t好。"],
     ),
     "multiple-choice": Case(
-        *("a.json", as_json(CHOICES)),
-        "train 8, dev 8 examples",
-        *("accuracy", ["我想吃。\t谁\t好\t差", "你来。\t谁\t好\t很\t差"]),
+        file="a.json",
+        content=as_json(CHOICES),
+        summary="train 8, dev 8 examples",
+        score="accuracy",
+        lines=["我想吃。\t谁\t好\t差", "你来。\t谁\t好\t很\t差"],
     ),
     "text-embedding": Case(
-        "a.tsv",
-        "score\ttext\ttext_b\n5\t好吃\t很好吃\n0\t天地\t你好\n2\t鸡蛋\t想吃\n",
-        "train 3, dev 3 examples",
-        *("spearman", ["好吃\t想吃", "天\t地"]),
+        file="a.tsv",
+        content="score\ttext\ttext_b\n5\t好吃\t很好吃\n0\t天地\t你好\n2\t鸡蛋\t想吃\n",
+        summary="train 3, dev 3 examples",
+        score="spearman",
+        lines=["好吃\t想吃", "天\t地"],
     ),
     "spelling-correction": Case(
-        "a.tsv",
-        "我很吃\t我很好\n很好\t很好\n他很不\t他很好\n",
-        "train 3, dev 3 examples",
-        *("correction_f1", ["我很吃", "好"]),
+        file="a.tsv",
+        content="我很吃\t我很好\n很好\t很好\n他很不\t他很好\n",
+        summary="train 3, dev 3 examples",
+        score="correction_f1",
+        lines=["我很吃", "好"],
     ),
     "summarization": Case(
-        *("a.jsonl", "\n".join(map(as_json, ARTICLES))),
-        "train 4, dev 4 examples",
-        *("rouge_l", ["天地上下。我想吃鸡蛋。你来吗？中文天地！"]),
+        file="a.jsonl",
+        content="\n".join(map(as_json, ARTICLES)),
+        summary="train 4, dev 4 examples",
+        score="rouge_l",
+        lines=["天地上下。我想吃鸡蛋。你来吗？中文天地！"],
     ),
 }
 
@@ -127,11 +139,9 @@ def trained(tmp_path_factory):
         case, folder = CASES[name], tmp_path_factory.mktemp("task")
         data, output = folder / case.file, folder / "model"
         data.write_text(case.content, "utf-8")
-        result = run(
-            *("finetune", "--task", name, "--train", data, "--dev", data),
-            *(*write_start(folder), "--output", output, "--epochs", 2),
-            *("--learning-rate", 0.01),
-        )
+        files = as_options(train=data, dev=data, output=output)
+        training = as_options(task=name, epochs=2, learning_rate=0.01)
+        result = run("finetune", *files, *training, *write_start(folder))
         return output, data, result.stdout
 
     return train
@@ -200,12 +210,16 @@ def test_a_task_from_a_file_to_answers(name, trained, monkeypatch, tmp_path):
 CHOICE = {"context": "我", "question": "谁", "choices": ["好", "差"]}
 FILES = {
     "question-answering": (
-        *("a.csv", "id,question,context\n7,谁,我想吃。\n8,几时,他去。\n"),
-        *(("--text-column", 2, "--text-b-column", 3), ["7", "8"]),
+        "a.csv",
+        "id,question,context\n7,谁,我想吃。\n8,几时,他去。\n",
+        ("--text-column", 2, "--text-b-column", 3),
+        ["7", "8"],
     ),
     "multiple-choice": (
-        *("a.jsonl", "\n".join(as_json({"id": i, **CHOICE}) for i in (7, 8))),
-        *((), [7, 8]),
+        "a.jsonl",
+        "\n".join(as_json({"id": i, **CHOICE}) for i in (7, 8)),
+        (),
+        [7, 8],
     ),
     "text-embedding": ("a.csv", "id,text\n7,好吃\n8,天地\n", (), ["7", "8"]),
     "spelling-correction": ("a.csv", "id,text\n7,我很吃\n8,很好\n", (), ["7", "8"]),
@@ -312,22 +326,29 @@ def settings_of(model):
 
 
 def test_defaults_and_options_reach_the_training(start_of_training):
-    model, train, options = start_of_training()
+    model, train, passed = start_of_training()
     assert (len(train[0]), set(train[1])) == (10, {"0", "1"})
     # Many epochs and small batches, because there are few examples.
-    assert (options["epochs"], options["batch_size"]) == (30, 16)
+    assert (passed["epochs"], passed["batch_size"]) == (30, 16)
     assert model.backbone.compute_dtype == "float32"
     # 256 by default, but this size has no more positions.
     assert model.preprocessor.sequence_length == 32
-    model, train, options = start_of_training(
-        *("--epochs", 5, "--batch-size", 8, "--learning-rate", 0.002),
-        *("--sequence-length", 20, "--precision", "bfloat16"),
-        *("--pooling-mode", "mean", "--freeze", "encoder", "--patience", 2),
-        *("--ema-momentum", 0.9, "--label-column", "domain"),
-        *("--gradient-accumulation-steps", 4),
-    )
+    given = {
+        "epochs": 5,
+        "batch_size": 8,
+        "learning_rate": 0.002,
+        "sequence_length": 20,
+        "precision": "bfloat16",
+        "pooling_mode": "mean",
+        "freeze": "encoder",
+        "patience": 2,
+        "ema_momentum": 0.9,
+        "label_column": "domain",
+        "gradient_accumulation_steps": 4,
+    }
+    model, train, passed = start_of_training(*as_options(**given))
     expected = {"epochs": 5, "batch_size": 8, "freeze": "encoder", "patience": 2}
-    assert expected.items() <= options.items()
+    assert expected.items() <= passed.items()
     assert settings_of(model)["learning_rate"] == 0.002
     assert settings_of(model)["ema_momentum"] == 0.9
     assert model.optimizer.gradient_accumulation_steps == 4

@@ -79,9 +79,9 @@ def test_visible_names_stay_as_they_are(text):
 
 def test_values_of_json_are_labels_or_missing(tmp_path):
     values = [1, 1.0, "1", True, ["体育"], ["体育", 2], [], None, float("nan")]
-    found = read(tmp_path / "a.jsonl", values)
+    data = read(tmp_path / "a.jsonl", values)
     expected = ["1", "1", "1", "True", "体育", ("体育", "2"), (), None, None]
-    assert found.labels == expected
+    assert data.labels == expected
     for wrong, message in (
         (["体育", None], "Line 2 of .* has the label None. Expected"),
         ({"体育": 1}, r"Line 2 of .* label \{'体育': 1\}"),
@@ -92,7 +92,7 @@ def test_values_of_json_are_labels_or_missing(tmp_path):
     with pytest.raises(AlbertError, match=message):
         read_labelled_texts(tmp_path / "a.jsonl").class_ids(expected[:7])
     with pytest.raises(AlbertError, match=r"Line 8 of .* has no label"):
-        found.label_lists()
+        data.label_lists()
     for name, several in (("a.tsv", "体育| 娱乐"), ("a.jsonl", ["体育", "娱乐"])):
         lists = read(tmp_path / name, [several, type(several)(), "财经"]).label_lists()
         assert lists == [["体育", "娱乐"], [], ["财经"]]
@@ -125,9 +125,9 @@ def test_a_bar_or_the_given_separator_divides_labels(tmp_path_factory, data):
     truth = data.draw(st.lists(chosen, min_size=5, max_size=40))
     path = tmp_path_factory.getbasetemp() / "several.jsonl"
     cells = [mark.join(row) for row in truth]
-    found = read(path, cells)
+    labelled = read(path, cells)
     with warnings.catch_warnings(record=True, action="always") as messages:
-        lists = found.label_lists()
+        lists = labelled.label_lists()
     has_several = any(len(row) > 1 for row in truth)
     if mark == "|":
         assert lists == truth and not messages
@@ -135,7 +135,7 @@ def test_a_bar_or_the_given_separator_divides_labels(tmp_path_factory, data):
         assert lists == [[cell] if cell else [] for cell in cells]
         assert len(messages) == has_several
     for options in ({"separator": mark}, {"separator": mark, "classes": names}):
-        assert found.label_lists(**options) == truth
+        assert labelled.label_lists(**options) == truth
 
 
 NAMES = {

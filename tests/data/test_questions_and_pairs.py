@@ -128,7 +128,7 @@ def test_articles_and_texts_with_errors(write):
 
 # === Pairs to compare, of a few texts ===
 
-TEXTS = [*("a0", "a1"), *("b0", "b1", "b2", "b3"), *("c0", "c1", "c2")]
+TEXTS = ["a0", "a1", "b0", "b1", "b2", "b3", "c0", "c1", "c2"]
 
 
 def test_every_text_meets_its_own_class_and_others():

@@ -9,12 +9,10 @@ from albert_tf.data.sets.labelled_texts import read_labelled_texts
 from albert_tf_lite.errors import AlbertError
 
 # Parts of texts: words, and what separates and quotes cells.
-WORDS = (
-    *("房间很干净", "早餐一般", "不会再来", "屏幕太暗了", "很好", "物流慢", "老板热情"),
-    *("good", "3 天", "，", "。", "！", ",", ";", "|", " ", "\t", "\n", "\r\n"),
-    *('"', '""'),
-    *("'", "#", "2024-01-05", "5分", "\\", "{", "[1]", "<br>", "\u3000", "", "é", "😀"),
-)
+WORDS = ["房间很干净", "早餐一般", "不会再来", "屏幕太暗了", "很好", "物流慢"]
+WORDS += ["老板热情", "good", "3 天", "，", "。", "！", ",", ";", "|", " ", "\t", "\n"]
+WORDS += ["\r\n", '"', '""', "'", "#", "2024-01-05", "5分", "\\", "{", "[1]", "<br>"]
+WORDS += ["\u3000", "", "é", "😀"]
 NAMES = {
     "text": ["text", "sentence", "content", "评论", "文本", " Text ", "标题"],
     "text_b": ["text_b", "sentence2", "文本2"],
@@ -24,8 +22,14 @@ NAMES = {
 }
 ENCODINGS = ("utf-8", "utf-8-sig", "gb18030", "utf-16", "big5", "utf-16-le")
 LABELS = (
-    *([0, 1], [1, 2, 3], ["好评", "差评"], ["体育", "财经", "房产"], [0.5, 1.0, 2.5]),
-    *([True, False], ["0", "1", ""], ["A", "B"]),
+    [0, 1],
+    [1, 2, 3],
+    [0.5, 1.0, 2.5],
+    [True, False],
+    ["好评", "差评"],
+    ["体育", "财经", "房产"],
+    ["0", "1", ""],
+    ["A", "B"],
 )
 # Columns that are read without a header.
 FORMS = (["text", "label"], ["label", "text"])
@@ -44,13 +48,13 @@ def tables(draw):
     count = draw(st.integers(3, 40))
     text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map("".join)
     # Mostly texts that differ, as those of people do.
-    rows = draw(st.lists(text, min_size=count, max_size=count))
-    is_varied = draw(st.booleans())
-    rows = [f"{x}第{i}次" if is_varied else x for i, x in enumerate(rows)]
+    texts = draw(st.lists(text, min_size=count, max_size=count))
+    if draw(st.booleans()):
+        texts = [f"{x}第{i}次" for i, x in enumerate(texts)]
     labels = draw(st.sampled_from(LABELS))
     columns = {
-        "text": rows,
-        "label": [labels[draw(st.integers(0, len(labels) - 1))] for _ in rows],
+        "text": texts,
+        "label": [labels[draw(st.integers(0, len(labels) - 1))] for _ in texts],
     }
     if draw(st.booleans()):
         columns["id"] = list(map(draw(st.sampled_from(IDS)), range(count)))

@@ -473,7 +473,7 @@ def test_classes_are_sorted_numbered_and_checked(read):
 
 
 def test_invalid_labels_are_named_at_once_or_skipped(read):
-    rows = ["1\t甲\t子", *["\t乙\t丑"] * 12, "0.5\t丙\t寅"]
+    rows = ["1\t甲\t子"] + ["\t乙\t丑"] * 12 + ["0.5\t丙\t寅"]
     data = read("a.tsv", "label\ttext\ttext_b\n" + "\n".join(rows))
     message = "12 labels are invalid: Line 3 .*''.* Line 12 .*'' and 2 more. "
     with pytest.raises(ValueError, match=f"{message}Expected a number.*-invalid"):

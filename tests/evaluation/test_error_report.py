@@ -62,8 +62,8 @@ def test_a_report(tmp_path):
 def test_a_thousand_classes_are_readable(tmp_path, capsys):
     labels = [f"第{i}类的商品" for i in range(1200)]
     # The first three classes are mixed up; of the last one there is no example.
-    truth = [*range(1199), *[0] * 6, *[1] * 3]
-    predicted = [*range(1199), *[2] * 6, *[0] * 3]
+    truth = [*range(1199)] + [0] * 6 + [1] * 3
+    predicted = [*range(1199)] + [2] * 6 + [0] * 3
     scores = classification_report(truth, predicted, labels)
     assert "confusion_matrix" not in scores
     first, second = scores["confused_pairs"]

@@ -172,16 +172,17 @@ def test_no_null_threshold_is_better(rows):
 
 
 def test_spelling_by_hand():
-    rows = [
+    spellings = [
         ("我再家", "我在家", "我在家"),
         # Another character, another place, and none.
         ("我再家", "我在家", "我载家"),
         ("我再家", "我在家", "他再家"),
         ("我再家", "我在家", "我再家"),
-        *[("很好", "很好", "很好")] * 2,
+        ("很好", "很好", "很好"),
+        ("很好", "很好", "很好"),
         ("很好", "很好", "很号"),
     ]
-    scores = spelling_scores(*zip(*rows, strict=True))
+    scores = spelling_scores(*zip(*spellings, strict=True))
     # Accuracy, precision, recall and F1 of detection and correction.
     expected = [4 / 7, 2 / 3, 2 / 4, 4 / 7, 3 / 7, 1 / 2, 1 / 4, 1 / 3, 1 / 3]
     assert list(scores.values()) == pytest.approx(expected)

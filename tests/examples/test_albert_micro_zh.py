@@ -40,8 +40,8 @@ def test_reviews_are_classified_without_training():
         "老师讲课思路清晰，收获很大": "好评",
         "房間很髒，再也不來": "差评",
     }
-    found = model.predict(list(reviews), verbose=0).argmax(-1)
-    assert [model.labels[i] for i in found] == list(reviews.values())
+    predicted = model.predict(list(reviews), verbose=0).argmax(-1)
+    assert [model.labels[i] for i in predicted] == list(reviews.values())
     # The graph beside the checkpoint, by which the command line answers.
     network = open_network("albert_micro_zh:sentiment")
     np.testing.assert_allclose(
@@ -53,7 +53,7 @@ def test_reviews_are_classified_without_training():
     turned = AlbertTextClassifier.from_checkpoint(
         "albert_micro_zh", labels=model.labels[::-1]
     )
-    assert (turned.predict(list(reviews), verbose=0).argmax(-1) == 1 - found).all()
+    assert (turned.predict(list(reviews), verbose=0).argmax(-1) == 1 - predicted).all()
     # Other labels have nothing to do with the trained head.
     other = AlbertTextClassifier.from_checkpoint(
         "albert_micro_zh", labels=["物流", "商品"]

@@ -24,11 +24,9 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FILES = re.findall(
     r"\$\{(\w+)\}([\w.-]+)`,\s+\"sha384-", (BROWSER / "classify.js").read_text("utf-8")
 )
-OPTIONS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"),
-    *("--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
+OPTIONS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"]
+OPTIONS += ["--no-first-run", "--disable-background-networking"]
+OPTIONS += ["--disable-component-update", "--disable-sync"]
 # Opens the pages as frames, whose documents it reads, and sends what it found.
 SCRIPT = """\
 import { load } from "./classify.js";
@@ -79,11 +77,11 @@ pytestmark = [
 @contextlib.contextmanager
 def served(folder):
     """Serve a folder; yield its address, what pages send, and requested paths."""
-    found, paths = queue.Queue(), []
+    messages, paths = queue.Queue(), []
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def do_POST(self):
-            found.put(self.rfile.read(int(self.headers["Content-Length"])))
+            messages.put(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(204)
             self.end_headers()
 
@@ -94,7 +92,7 @@ def served(folder):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}", found, paths
+        yield f"http://127.0.0.1:{server.server_port}", messages, paths
     finally:
         server.shutdown()
         server.server_close()
@@ -144,22 +142,22 @@ def test_a_browser_gives_the_labels_and_scores_of_keras(tmp_path):
     (site / "texts.json").write_text(json.dumps(texts), "utf-8")
     (site / "test.js").write_text(SCRIPT, "utf-8")
     (site / "test.html").write_text(TEST_PAGE, "utf-8")
-    found, paths = run_page(tmp_path)
+    sent, paths = run_page(tmp_path)
 
     expected = classifier.answers(texts)
-    best = [row[0] for row in found["fp32"]]
+    best = [row[0] for row in sent["fp32"]]
     assert len(best) == 500
     assert [x["label"] for x in best] == [x["label"] for x in expected]
     scores = [[x["score"] for x in y] for y in (best, expected)]
     np.testing.assert_allclose(*scores, atol=1e-4)
-    pairs = zip(found["q8"], expected, strict=True)
+    pairs = zip(sent["q8"], expected, strict=True)
     assert np.mean([x[0]["label"] == y["label"] for x, y in pairs]) > 0.97
 
-    lines = found["page"].split("\n")
-    assert "差评 (negative)" in lines and re.search(r"\d+\.\d ms", found["page"])
+    lines = sent["page"].split("\n")
+    assert "差评 (negative)" in lines and re.search(r"\d+\.\d ms", sent["page"])
     assert lines.index("差评 (negative)") < lines.index("好评 (positive)")
-    assert "could not be loaded" in found["failed"]
-    assert "Needs JavaScript" in found["failed"]
+    assert "could not be loaded" in sent["failed"]
+    assert "Needs JavaScript" in sent["failed"]
     assert "/model/onnx/model_quantized.onnx" in paths
 
 

@@ -20,10 +20,10 @@ def examples(count, seed=0, length=24, boundaries=True, masks=True):
     random = np.random.default_rng(seed)
     for number in range(count):
         first = int(random.integers(1, 9))
-        # Some have one segment.
-        second = int(random.integers(1, 9)) * (number % 4 > 0)
         ids = [CLS, *random.integers(5, SIZE, first), SEP]
-        ids += [*random.integers(5, SIZE, second), SEP] * (second > 0)
+        # Some have one segment.
+        if number % 4 > 0:
+            ids += [*random.integers(5, SIZE, random.integers(1, 9)), SEP]
         text = [i for i, x in enumerate(ids) if x not in (CLS, SEP)]
         positions = sorted(random.choice(text, min(len(text), 3), replace=False))
         labels = [ids[i] for i in positions]
@@ -113,9 +113,11 @@ def test_converted_arrays_equal_the_features(folder, convert, boundaries, masks)
             list(arrays[x][token : token + length])
             for x in ("token_ids", "word_starts")
         )
-        used = [CLS, *ids[:second], SEP] + [*ids[second:], SEP] * (second < length)
+        used = [CLS, *ids[:second], SEP]
+        if second < length:
+            used += [*ids[second:], SEP]
         padding = [0] * (24 - len(used))
-        found = {
+        features = {
             "input_ids": used + padding,
             "input_mask": [1] * len(used) + padding,
             "segment_ids": [int(second + 2 <= i < len(used)) for i in range(24)],
@@ -125,14 +127,14 @@ def test_converted_arrays_equal_the_features(folder, convert, boundaries, masks)
             count = int(arrays["mask_counts"][number])
             for name in ("positions", "ids"):
                 values = arrays[f"mask_{name}"][mask : mask + count]
-                found[f"masked_lm_{name}"] = [*values, *[0] * (4 - count)]
-            found["masked_lm_weights"] = [float(i < count) for i in range(4)]
+                features[f"masked_lm_{name}"] = [*values] + [0] * (4 - count)
+            features["masked_lm_weights"] = [float(i < count) for i in range(4)]
             mask += count
         words = row.pop("token_boundary", [1] * 24)
         words = [*words[1 : second + 1], *words[second + 2 : length + 2]]
         # A segment begins with a word.
         assert starts == [x or i in (0, second) for i, x in enumerate(words)]
-        assert found == row
+        assert features == row
         token += length
     assert token == len(arrays["token_ids"]) == manifest["counts"]["tokens"]
     assert len(rows) == len(arrays["labels"]) == manifest["counts"]["sequences"]

@@ -61,7 +61,7 @@ def write_data(folder):
     table(labelled / "pairs.tsv.gz", head, *pairs)
     spans = [[2, 4, "THING"]]
     row = {"text": "看看房间", "spans": spans, "source": "shop_ner"}
-    table(labelled / "entities.jsonl.gz", *[[json.dumps(row)]] * 6)
+    table(labelled / "entities.jsonl.gz", *([json.dumps(row)] for _ in range(6)))
     for name in (*make_labelled().STORIES, "news_cctv"):
         lines = [[f"第{i}件事与评价无关。"] + [""] * (i % 2) for i in range(80)]
         table(folder / "corpus_modern" / f"{name}.txt.gz", *lines)

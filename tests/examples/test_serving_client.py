@@ -102,7 +102,9 @@ def model(classifier, tmp_path_factory):
 def test_the_example_asks_a_server(model, classifier, door, monkeypatch, capsys):
     server, port = (grpc_server if door == "grpc" else rest_server)(model)
     script = str(ROOT / "examples" / "serving_client.py")
-    options = ["--label", "stable", *["--rest"] * (door == "rest")]
+    options = ["--label", "stable"]
+    if door == "rest":
+        options.append("--rest")
     arguments = [*options, f"localhost:{port}", "reviews", *TEXTS]
     monkeypatch.setattr(sys, "argv", [script, *arguments])
     try:

@@ -304,8 +304,8 @@ def test_a_graph_reads_the_weights_of_a_checkpoint_beside_it(tmp_path):
     onnx(task, graph, preset=graph.parent, weights=weights)
     assert whole.stat().st_size - graph.stat().st_size > weights.stat().st_size / 3
     moved = (tmp_path / "tf1").rename(tmp_path / "moved")
-    found = albert_tf_lite.pipeline(moved).answerer.outputs(texts)
-    assert np.array_equal(found, OnnxModel(whole).outputs(texts))
+    outputs = albert_tf_lite.pipeline(moved).answerer.outputs(texts)
+    assert np.array_equal(outputs, OnnxModel(whole).outputs(texts))
     for path, model, message in (
         (whole, task, "reads weights beside the graph only"),
         (moved / "b.onnx", small_task("labels", hidden_dim=64)[0], "lacks the weights"),
@@ -319,7 +319,7 @@ def test_a_graph_reads_the_weights_of_a_checkpoint_beside_it(tmp_path):
     folder = tmp_path / "heads"
     onnx(task, folder / "good.onnx", preset=folder, weights=folder / weights.name)
     network = open_network(f"{folder}:good")
-    assert np.array_equal(network.outputs(texts), found)
+    assert np.array_equal(network.outputs(texts), outputs)
     assert open_network(str(folder)) is None
     # Another training of the same sizes, half of the file, the file under another name
     # or elsewhere.

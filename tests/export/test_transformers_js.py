@@ -15,6 +15,7 @@ from small_classifier import (
     small_backbone,
     small_classifier,
 )
+from tiers import few
 
 import albert_tf
 from albert_tf import models
@@ -157,13 +158,7 @@ def library_ids(tokenizer, texts):
     return [x.ids for x in library.encode_batch(texts, add_special_tokens=False)]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        pytest.param(x, marks=[pytest.mark.nightly] * bool(x), id=str(x))
-        for x in SETTINGS
-    ],
-)
+@pytest.mark.parametrize("arguments", few(SETTINGS, [{}]), ids=str)
 def test_word_pieces_of_random_strings(arguments):
     rng = random.Random(6)
     characters = [chr(x) for x in range(0xD800)]

@@ -88,7 +88,7 @@ def test_entities_embeddings_masks_and_scores(folder):
     tasks = {x: build(x)[0] for x in names}
     for name, task in tasks.items():
         albert_tf.export.transformers_js(task, folder / name.replace("-", "_"))
-    found = json.loads(
+    answers = json.loads(
         run_node(
             folder,
             SETTINGS
@@ -108,16 +108,16 @@ console.log(JSON.stringify({
         )
     )
     vector = tasks["embedding"].encode_text(["很好"], verbose=0)[0]
-    np.testing.assert_allclose(found["embedding"], vector, atol=1e-4)
+    np.testing.assert_allclose(answers["embedding"], vector, atol=1e-4)
     filled = tasks["masked"].fill("很[MASK]吃", top_k=3)
-    assert [x["token"] for x in found["masked"]] == [x["token"] for x in filled]
-    scores = [[x["score"] for x in y] for y in (found["masked"], filled)]
+    assert [x["token"] for x in answers["masked"]] == [x["token"] for x in filled]
+    scores = [[x["score"] for x in y] for y in (answers["masked"], filled)]
     np.testing.assert_allclose(*scores, atol=1e-4)
     expected = tasks["multi-label"].answers(["很好", "差"], top_k=None)
-    for given, row in zip(found["choose"], expected, strict=True):
+    for given, row in zip(answers["choose"], expected, strict=True):
         given = {x["label"]: x["score"] for x in given}
         assert given == pytest.approx({x["label"]: x["score"] for x in row}, abs=1e-4)
-    for row in found["tags"]:
+    for row in answers["tags"]:
         assert row["entity_group"] in ("PER", "LOC") and row["word"] in "很好吃我"
 
 

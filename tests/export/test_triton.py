@@ -85,7 +85,8 @@ def test_requests_are_answered_together(start):
     [
         ("tags", ("text",), ([["我想你"], ["好"]],)),
         (
-            *("choices", ("context", "question", "choices")),
+            "choices",
+            ("context", "question", "choices"),
             ([["很好"], ["不"]], [["好"], ["差"]], [["好", "差"], ["你", "我"]]),
         ),
     ],

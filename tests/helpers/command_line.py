@@ -32,6 +32,14 @@ CONFIG = {
 }
 
 
+def as_options(**values):
+    """Return options of a command: `batch_size=8` is `--batch-size 8`."""
+    command = []
+    for name, value in values.items():
+        command += [f"--{name.replace('_', '-')}", value]
+    return command
+
+
 def run(*arguments, code=0, input=None):
     """Run a command and return its result; raise its error unless it has a `code`."""
     command = [str(part) for part in arguments]

@@ -29,7 +29,8 @@ IDEOGRAPHS = (
 # letters of Unicode 15; U+1734 was a mark (Mn) up to Unicode 13.
 DIFFERING = {
     *map(ord, "\u1734\u2c2f\ua7c0\ua7d0\ua7d6\ua7d8"),
-    *(*range(0x10570, 0x10596), *range(0x1E030, 0x1E06E)),
+    *range(0x10570, 0x10596),
+    *range(0x1E030, 0x1E06E),
 }
 
 

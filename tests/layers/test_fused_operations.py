@@ -95,9 +95,10 @@ def test_layer_norm(deviation, dtype, rounding):
     random = np.random.default_rng(1)
     x = tf.cast(random.normal(0.5, 1, (3, 17, 48)) * deviation, dtype)
     gamma, beta = (tf.cast(random.normal(size=48), dtype) for _ in range(2))
+    states = tf.TensorSpec([None, None, 48], dtype)
+    vector = tf.TensorSpec([48], dtype)
     in_graph = tf.function(
-        functools.partial(fused_layer_norm, epsilon=1e-12),
-        [tf.TensorSpec([None, None, 48], dtype), *[tf.TensorSpec([48], dtype)] * 2],
+        functools.partial(fused_layer_norm, epsilon=1e-12), [states, vector, vector]
     )
     y = in_graph(x, gamma, beta)
     assert y.dtype == dtype

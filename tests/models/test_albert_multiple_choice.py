@@ -25,8 +25,11 @@ def logits(model):
 def test_each_choice_is_read_with_its_context_and_question(model):
     tokens, first_lengths = model.preprocessor.pack(X)
     assert tokens[0].to_list()[2] == [
-        *(CLS, *map(token_id, CONTEXTS[0]), SEP),
-        *(*map(token_id, "谁吃你你你"), SEP),
+        CLS,
+        *map(token_id, CONTEXTS[0]),
+        SEP,
+        *map(token_id, "谁吃你你你"),
+        SEP,
     ]
     assert first_lengths.to_list()[0] == [8] * 3
     # A long context is truncated at its end, not the choice.

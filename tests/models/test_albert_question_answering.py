@@ -34,7 +34,7 @@ def test_targets_are_the_tokens_of_the_answer(model):
     with pytest.warns(UserWarning, match="1 of 5 answers do not stand at"):
         targets = model.targets((QUESTIONS, CONTEXTS), given)
     contexts = model.preprocessor.pack_texts((QUESTIONS, CONTEXTS))
-    found = set()
+    with_answer = set()
     for row, (first, last) in enumerate(zip(*targets.values(), strict=True)):
         example = int(contexts.windows.texts[row])
         if first == 0:
@@ -44,8 +44,8 @@ def test_targets_are_the_tokens_of_the_answer(model):
         start, text = answers[example]
         assert contexts.starts[example, first + shift] == start
         assert contexts.ends[example, last + shift] == start + len(text)
-        found.add(example)
-    assert found == {0, 1, 3}
+        with_answer.add(example)
+    assert with_answer == {0, 1, 3}
 
 
 def brute_force(model, question, context, most):

@@ -40,20 +40,20 @@ def test_sentences_are_slices_in_order(summarizer):
 
 def test_each_sentence_is_scored_at_its_own_start(summarizer):
     """Compute each window alone."""
-    rows = ["我想吃鸡蛋。", "不好吃！", "你他去了吗？"] * 4
-    lengths = [len(row) + 2 for row in rows]
+    articles = ["我想吃鸡蛋。", "不好吃！", "你他去了吗？"] * 4
+    lengths = [len(row) + 2 for row in articles]
     expected, start = [], 0
-    while start < len(rows):
+    while start < len(articles):
         stop = start + 1
-        while stop < len(rows) and sum(lengths[start : stop + 1]) <= 29:
+        while stop < len(articles) and sum(lengths[start : stop + 1]) <= 29:
             stop += 1
-        features = summarizer.preprocessor(["".join(rows[start:stop])])
+        features = summarizer.preprocessor(["".join(articles[start:stop])])
         logits = np.array(summarizer(features, training=False))[0]
         places = np.flatnonzero(np.array(features["token_ids"])[0] == CLS)
         assert len(places) == stop - start
         expected.extend(1 / (1 + np.exp(-logits[places])))
         start = stop
-    for article in (LONG, rows):
+    for article in (LONG, articles):
         scores, other = scores_of(summarizer, [article, ARTICLE])
         np.testing.assert_allclose(scores, expected, atol=1e-5)
         assert other.shape == (4,)

@@ -139,18 +139,20 @@ def test_similarities_are_cosines(model):
     """From -1 to 1, symmetric, 0 for zeros, of any type of float."""
     texts = [f"{text}{number}" for number in "abcde" for text in TEXTS] * 3
     vectors = model.encode_text(texts, verbose=0)
-    found = model.similarity(vectors, vectors)
-    assert found.dtype == "float32" and np.array_equal(found, found.T)
-    assert (found.diagonal() == 1).all() and abs(found).max() <= 1
+    similarities = model.similarity(vectors, vectors)
+    assert similarities.dtype == "float32" and np.array_equal(
+        similarities, similarities.T
+    )
+    assert (similarities.diagonal() == 1).all() and abs(similarities).max() <= 1
     for kind, tolerance in (("float16", 1e-3), (ml_dtypes.bfloat16, 1e-2)):
         # Squares of these overflow float16.
         given = model.similarity(300 * vectors.astype(kind), -vectors)
-        np.testing.assert_allclose(given, -found, atol=tolerance)
+        np.testing.assert_allclose(given, -similarities, atol=tolerance)
     assert not model.similarity(np.zeros((2, 3)), np.ones((1, 3))).any()
     assert model.similarity(np.full((1, 3), 1e-9), np.ones((1, 3))) == 1
     # Those of pairs, as pipelines, `evaluate` and exported files have them.
     pairs = cosines(vectors[1:], vectors[:-1])
-    np.testing.assert_allclose(pairs, found.diagonal(1), rtol=1e-6)
+    np.testing.assert_allclose(pairs, similarities.diagonal(1), rtol=1e-6)
     assert cosines(vectors, vectors).tolist() == [1.0] * len(texts)
     with pytest.raises(AlbertError, match="of equal length"):
         model.similarity(vectors, vectors[:, 1:])

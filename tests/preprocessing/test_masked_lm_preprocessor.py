@@ -77,7 +77,7 @@ def test_a_call_masks_each_text_in_a_dataset_like_keras_hub():
         assert np.array_equal(y, ids_of_masks)
         assert np.array_equal(weights, ids_of_masks > 0)
         assert x["mask_positions"][0].numpy().tolist() == [1, 2, 4] + [0] * 14
-        assert x["token_ids"][0, :6].numpy().tolist() == [CLS, *4 * [MASK], SEP]
+        assert x["token_ids"][0, :6].numpy().tolist() == [CLS] + 4 * [MASK] + [SEP]
         assert every(x, y)[0] is x
 
 

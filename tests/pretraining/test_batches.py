@@ -52,16 +52,16 @@ def test_segments_follow_the_label(made, order):
         middle = batch["second_starts"][row]
         assert ids[0] == CLS and ids[middle - 1] == ids[end - 1] == SEP
         assert set(ids[end:]) <= {PAD}
-        found = ids[1 : middle - 1], ids[middle : end - 1]
+        segments = ids[1 : middle - 1], ids[middle : end - 1]
         kind = kinds[batch["labels"][row]]
         assert batch["has_order"][row] == bool(second)
         if kind == "other":
-            assert found[0] == first
+            assert segments[0] == first
             # Cut if the segment is longer than the true one.
-            begins = [x[1][: len(found[1])] for x in parts if x[2] != document]
-            assert found[1] in begins
+            begins = [x[1][: len(segments[1])] for x in parts if x[2] != document]
+            assert segments[1] in begins
         else:
-            assert found == ((first, second) if kind == "next" else (second, first))
+            assert segments == ((first, second) if kind == "next" else (second, first))
         starts = batch["word_starts"][row]
         assert starts.sum() == end - 2 - bool(second) and not starts[0]
 
@@ -109,17 +109,17 @@ def test_an_epoch_has_each_sequence_once_in_random_order():
         for y in range(2)
     ]
     for calls in epochs:
-        rows = np.concatenate([x.ravel() for _, x in calls])
+        positions = np.concatenate([x.ravel() for _, x in calls])
         # The rest that fills no call is left out.
-        assert len(set(rows)) == len(rows) > 0.98 * len(lengths)
-        padding = sum(x.size * width for width, x in calls) / lengths[rows].sum()
+        assert len(set(positions)) == len(positions) > 0.98 * len(lengths)
+        padding = sum(x.size * width for width, x in calls) / lengths[positions].sum()
         assert padding < 1.35
         for width, x in calls:
             assert x.shape == (2, 2048 // width) and width in (*WIDTHS, 200)
             assert lengths[x].max() <= width
         # Batches of TensorFlow end with the longest sequence.
         trimmed = sum(lengths[x].max(-1).sum() * x.shape[1] for _, x in calls)
-        assert trimmed < 1.12 * lengths[rows].sum()
+        assert trimmed < 1.12 * lengths[positions].sum()
     assert not np.array_equal(epochs[0][0][1], epochs[1][0][1])
     one_width = dataclasses.replace(settings, padded_lengths=())
     assert {x for x, _ in BatchPlan(lengths, 200, one_width).epoch(0)} == {200}
@@ -189,26 +189,26 @@ def test_losses_are_those_of_the_masked_tokens_and_the_order(made):
     batch = batch_of(made["sop"], 17)
     batch["weights"][2] = 0
     features, masked = step.masked(batch)
-    found = {x: float(y) for x, y in step(batch).items()}
+    metrics = {x: float(y) for x, y in step(batch).items()}
     outputs = {x: np.asarray(y, "float64") for x, y in pretrainer(features).items()}
     weights = np.asarray(masked["mask_weights"]) * batch["weights"][:, None]
     logs = log_softmax(outputs["mlm_logits"], axis=-1)
     ids = np.asarray(masked["mask_ids"])
     own = np.take_along_axis(logs, ids[..., None], -1)[..., 0]
-    assert found["mlm_logits_loss"] == pytest.approx(
+    assert metrics["mlm_logits_loss"] == pytest.approx(
         -(own * weights).sum() / weights.sum(), abs=1e-5
     )
-    assert found["mlm_logits_count"] == weights.sum() > 20
+    assert metrics["mlm_logits_count"] == weights.sum() > 20
     is_right = logs.argmax(-1) == ids
-    assert found["mlm_logits_accuracy"] == pytest.approx(is_right[weights > 0].mean())
+    assert metrics["mlm_logits_accuracy"] == pytest.approx(is_right[weights > 0].mean())
     logs = log_softmax(outputs["sop_logits"], axis=-1)
     own = logs[np.arange(len(logs)), batch["labels"]]
     counts = batch["weights"] * batch["has_order"]
-    assert found["sop_logits_loss"] == pytest.approx(
+    assert metrics["sop_logits_loss"] == pytest.approx(
         -(own * counts).sum() / counts.sum(), abs=1e-5
     )
     assert float(step.compute_loss(y_pred=step(batch))) == pytest.approx(
-        found["mlm_logits_loss"] + found["sop_logits_loss"]
+        metrics["mlm_logits_loss"] + metrics["sop_logits_loss"]
     )
 
 

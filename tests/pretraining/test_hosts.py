@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from command_line import as_options
 from small_corpus import write_corpus, write_vocabulary
 
 import albert_tf
@@ -29,16 +30,16 @@ def records(tmp_path_factory):
     return folder / "records"
 
 
-def start(records, output, *options):
+def start(records, output, **given):
     """Start two hosts, as processes."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{server.getsockname()[1]}"
-    command = [
-        *(sys.executable, "-m", "albert_tf_cli", "pretrain", "--data", records),
-        *("--output", output, "--config", "albert_micro_zh", "--batch-tokens", 256),
-        *("--coordinator", address, "--hosts", 2, *options),
-    ]
+    files = as_options(data=records, output=output, config="albert_micro_zh")
+    hosts = as_options(coordinator=address, hosts=2)
+    training = as_options(batch_tokens=256, **given)
+    command = [sys.executable, "-m", "albert_tf_cli", "pretrain"]
+    command += [*files, *hosts, *training]
     environment = {
         **os.environ,
         **{"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
@@ -61,8 +62,7 @@ def start(records, output, *options):
 
 
 def test_two_hosts_write_one_checkpoint_and_resume_if_killed(records, tmp_path):
-    options = ("--steps", 8, "--interval", 2)
-    hosts = start(records, tmp_path / "out", *options)
+    hosts = start(records, tmp_path / "out", steps=8, interval=2)
     state = tmp_path / "out" / ".training" / "epochs.json"
     while not state.exists() and all(process.poll() is None for process in hosts):
         time.sleep(0.02)
@@ -74,7 +74,7 @@ def test_two_hosts_write_one_checkpoint_and_resume_if_killed(records, tmp_path):
     assert 1 <= len(before) < 4
     assert not (tmp_path / "out" / "albert_config.json").exists()
 
-    hosts = start(records, tmp_path / "out", *options)
+    hosts = start(records, tmp_path / "out", steps=8, interval=2)
     outs = [process.communicate(timeout=300) for process in hosts]
     for process, (_, errors) in zip(hosts, outs, strict=True):
         assert process.returncode == 0, errors[-2000:]

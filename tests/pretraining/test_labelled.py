@@ -188,14 +188,13 @@ def batch_by_hand(labelled):
     names = [entry["set"] for entry in labelled.sets]
     tags = np.full((5, WIDTH), -1, "int32")
     tags[3, 1:8] = [0, 1, 2, 0, 0, -1, 1]
-    nothing = [-1, -1]
     targets = {
         "sets": np.array([names.index(row) for row in ROWS], "int32"),
         # The second topic after the two sentiments, and the second sentiment.
         "classes": np.array([3, 1, -1, -1, -1], "int32"),
         "scores": np.array([np.nan, np.nan, 2.5, np.nan, np.nan], "float32"),
         "tags": tags,
-        "spans": np.array([*[nothing] * 4, [4, 6]], "int32"),
+        "spans": np.array([[-1, -1]] * 4 + [[4, 6]], "int32"),
     }
     text = {
         "mask_positions": np.array([[1, 16], [5, 0]], "int32"),

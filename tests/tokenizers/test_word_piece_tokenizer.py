@@ -96,9 +96,12 @@ ALPHABETS = {
     # Capitals, mathematical letters, ideographs, tags (Cf).
     "astral": assigned(
         [
-            *(*range(0x10400, 0x10450), *range(0x1D400, 0x1D800)),
-            *(*range(0x20000, 0x20100), *range(0x2F800, 0x2FA1E)),
-            *(*range(0x30000, 0x30010), *range(0xE0020, 0xE0080)),
+            *range(0x10400, 0x10450),
+            *range(0x1D400, 0x1D800),
+            *range(0x20000, 0x20100),
+            *range(0x2F800, 0x2FA1E),
+            *range(0x30000, 0x30010),
+            *range(0xE0020, 0xE0080),
         ]
     ),
 }
@@ -218,8 +221,12 @@ SURFACES = {
     "he\u200bllo\0world": [("hello", 0, 6), ("##world", 7, 12)],
     "\ufeff我\x7f\ufffd想\u200b": [("我", 1, 2), ("想", 4, 5)],
     "İI aﬁ ẞß": [
-        *(("i", 0, 1), ("##i", 1, 2), ("a", 3, 4), ("##ﬁ", 4, 5)),
-        *(("ß", 6, 7), ("##ß", 7, 8)),
+        ("i", 0, 1),
+        ("##i", 1, 2),
+        ("a", 3, 4),
+        ("##ﬁ", 4, 5),
+        ("ß", 6, 7),
+        ("##ß", 7, 8),
     ],
     "ΣΑΣ": [("σ", 0, 1), ("##α", 1, 2), ("##ς", 2, 3)],
     # One character can become several pieces.

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 from small_classifier import LABELS, TEXTS, call, small_classifier
+from tiers import few
 
 from albert_tf.models import AlbertMultiLabelClassifier
 from albert_tf.tools import AlbertDistiller
@@ -30,13 +31,7 @@ def divergence(teacher, student):
     return np.sum(softmax(teacher, -1) * logs, -1)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(x, marks=[pytest.mark.nightly] * (x != "multi-label"))
-        for x in KINDS
-    ],
-)
+@pytest.mark.parametrize("kind", few(KINDS, ("multi-label",)))
 def test_the_loss_is_the_divergence_of_softened_probabilities(kind):
     multi_label = kind == "multi-label"
     teacher, student = small_classifier(**KINDS[kind]), student_of(KINDS[kind])

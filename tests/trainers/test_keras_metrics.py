@@ -164,8 +164,10 @@ REFUSED_LOSSES = [
     ("multi-label classifier", None, LOSSES.BinaryCrossentropy(), LOGITS),
     ("multi-label classifier", None, "kl_divergence", '.*activation="sigmoid"'),
     (
-        *("multi-label classifier", "sigmoid"),
-        *(LOSSES.BinaryCrossentropy(from_logits=True), "returns probabilities"),
+        "multi-label classifier",
+        "sigmoid",
+        LOSSES.BinaryCrossentropy(from_logits=True),
+        "returns probabilities",
     ),
     ("token classifier", None, "mse", "that are -1"),
 ]

@@ -142,7 +142,7 @@ def test_callbacks_evaluate_and_predict_as_after_the_fit():
         dataset.map(lambda x, _: x).map(classifier.preprocessor),
         dataset.map(lambda _, y: y),
     )
-    found = []
+    recorded = []
 
     class Scores(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):
@@ -151,13 +151,13 @@ def test_callbacks_evaluate_and_predict_as_after_the_fit():
                 for data in ((TEXTS, y), (dataset,), (ids,))
             ]
             logits = self.model.predict(TEXTS, verbose=0)
-            found.append((logs["val_loss"], *scores, logits))
+            recorded.append((logs["val_loss"], *scores, logits))
 
         def on_train_end(self, logs=None):
-            found.append(self.model.evaluate(dataset, verbose=0)[0])
+            recorded.append(self.model.evaluate(dataset, verbose=0)[0])
 
     for validation in (ids, (TEXTS, y), dataset):
-        found.clear()
+        recorded.clear()
         classifier.fit(
             TEXTS,
             y,
@@ -166,10 +166,12 @@ def test_callbacks_evaluate_and_predict_as_after_the_fit():
             callbacks=[Scores()],
             verbose=0,
         )
-        for expected, *scores, _ in found[:2]:
+        for expected, *scores, _ in recorded[:2]:
             assert scores == pytest.approx([expected] * 3, rel=1e-4)
-        assert found[2] == pytest.approx(found[1][0], rel=1e-4)
-        np.testing.assert_allclose(found[1][-1], predict(classifier, TEXTS), atol=1e-5)
+        assert recorded[2] == pytest.approx(recorded[1][0], rel=1e-4)
+        np.testing.assert_allclose(
+            recorded[1][-1], predict(classifier, TEXTS), atol=1e-5
+        )
 
 
 def test_a_callback_that_trains_the_model_is_refused():
@@ -277,7 +279,10 @@ def test_a_frozen_backbone_has_frozen_lora(tmp_path):
     model.compile(learning_rate=1e-2)
     head = [model.output_dense.kernel, model.output_dense.bias]
     assert [x.name for x in model.trainable_weights] == [
-        *("lora_kernel_a", "lora_kernel_b", "kernel", "bias")
+        "lora_kernel_a",
+        "lora_kernel_b",
+        "kernel",
+        "bias",
     ]
     # Traced before, in graphs.
     model.fit(TEXTS, LABELS, epochs=1, verbose=0)

@@ -103,7 +103,7 @@ def test_clipping_accumulation_and_schedules(every):
     schedule = WarmupLinearDecay(0.1, total_steps=12, warmup_steps=4)
     options = {"gradient_accumulation_steps": 2} if every > 1 else {}
     optimizer = Lamb(schedule, global_clipnorm=0.01, **options)
-    found = [apply(optimizer, step, variables) for step in gradients]
+    weights = [apply(optimizer, step, variables) for step in gradients]
     means = []
     for step in range(0, 12, every):
         mean = [
@@ -113,4 +113,4 @@ def test_clipping_accumulation_and_schedules(every):
         means.append([g * min(1.0, 0.01 / length) for g in mean])
     # Up in four steps of 0.025, then down in nine.
     rates = [0.1 * min(step / 4, (13 - step) / 9) for step in range(every, 13, every)]
-    assert_by_hand(variables, start, means, rates, found[-1:])
+    assert_by_hand(variables, start, means, rates, weights[-1:])
