@@ -3,6 +3,7 @@
 import collections.abc
 import functools
 
+import keras
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -98,43 +99,26 @@ KINDS += ("multiple choice", "summarizer")
 KINDS = few([x for x, case in CASES.items() if case.takes_texts], KINDS)
 
 
-class Stop(Exception):
-    """Ends a training or a prediction before the first step."""
-
-
 @pytest.mark.parametrize("containers", [FEW, REST])
 @pytest.mark.parametrize("name", KINDS)
-def test_fit_and_predict_read_any_container(name, containers, monkeypatch):
-    case, task, seen = CASES[name], CASES[name].build(), []
+def test_fit_and_predict_read_any_container(name, containers):
+    case = CASES[name].without_dropout()
+    task = case.build(num_layers=1)
+    # Nothing is learned, so that losses and answers are those of the data.
+    task.compile(optimizer=keras.optimizers.SGD(0.0))
+    options = {"validation_split": 0.4, "epochs": 1, "shuffle": False, "verbose": 0}
 
-    def train(self, examples, options):
-        targets = task.targets(examples.x, examples.y)
-        seen.append([examples.x, targets, examples.sample_weight])
-        if len(seen) == 2:
-            raise Stop
-
-    def predict(self, packed, *options):
-        seen.append([packed.tokens])
-        raise Stop
-
-    monkeypatch.setattr(type(task), "training_batches", train)
-    monkeypatch.setattr(type(task), "prediction_batches", predict)
-
-    def read(container):
-        seen.clear()
+    def losses_and_answers(container):
         wrap = functools.partial(wrapped, container)
         x = tuple(map(wrap, case.x)) if isinstance(case.x, tuple) else wrap(case.x)
         other = case.train_x
         other = tuple(map(wrap, other)) if isinstance(other, tuple) else wrap(other)
         y, weights = wrap(case.y), wrap([0.5, 2.0, 1.0, 4.0, 3.0, 0.0, 9.0])
-        options = {"sample_weight": weights, "validation_split": 0.4}
-        with pytest.raises(Stop):
-            task.fit(other, y, **options)
-        with pytest.raises(Stop):
-            task.predict(x, verbose=0)
-        return list(seen)
+        history = task.fit(other, y, sample_weight=weights, **options).history
+        losses = [history["loss"], history["val_loss"]]
+        return [losses, task.predict(x, verbose=0)]
 
-    check(read, containers)
+    check(losses_and_answers, containers)
 
 
 def wrapped(container, values):
