@@ -291,9 +291,8 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
     def prepare_dataset(self, examples, fixed):
         dataset = examples.x
-        spec = dataset.element_spec
-        features = spec[0] if isinstance(spec, tuple) and len(spec) < 2 else spec
-        is_packed = isinstance(features, dict) and "mask_positions" not in features
+        x, y, _ = keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
+        is_packed = isinstance(x, dict) and "mask_positions" not in x and y is None
         if not examples.are_texts and not is_packed:
             return dataset
         if is_packed and self.preprocessor.segmenter is not None:
@@ -322,9 +321,9 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         _ = self.preprocessor.mask_generator
 
         def mask(number, batch):
-            batch = batch if isinstance(batch, tuple) else (batch,)
+            x, word_starts, weights = keras.utils.unpack_x_y_sample_weight(batch)
             seed = tf.stack([0, tf.cast(number, tf.int32)]) if fixed else None
-            return self.preprocessor.masked(*batch, seed=seed)
+            return self.preprocessor.masked(x, word_starts, weights, seed)
 
         # Not in parallel, so that the state of the generator repeats its masks.
         return dataset.enumerate().map(mask)

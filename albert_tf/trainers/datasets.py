@@ -50,9 +50,9 @@ def batches_of_ids(examples: Examples, options: BatchOptions) -> Examples:
 
 def check_targets_per_token(dataset: tf.data.Dataset) -> None:
     """Raise if batches of ids do not have one target per token."""
-    spec = dataset.element_spec
-    if isinstance(spec, tuple) and len(spec) > 1 and isinstance(spec[0], dict):
-        ids, targets = spec[0]["token_ids"].shape, spec[1].shape
+    x, y, _ = keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
+    if isinstance(x, dict) and y is not None:
+        ids, targets = x["token_ids"].shape, y.shape
         if not targets[:2].is_compatible_with(ids):
             raise AlbertError(
                 f"`y` has the shape {targets}, but `token_ids` have {ids}. Expected "
@@ -71,10 +71,9 @@ def with_weights_per_token(
         outputs: the symbolic outputs of the model. An output [batch, time, classes]
             has targets, losses and weights [batch, time].
     """
-    spec = dataset.element_spec
-    if not isinstance(spec, tuple) or len(spec) < 3:
-        return dataset
-    if tf.nest.is_nested(spec[2]) or spec[2].shape.rank != 1:
+    _, _, weights = keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
+    is_per_example = isinstance(weights, tf.TensorSpec) and weights.shape.rank == 1
+    if not is_per_example:
         return dataset
     if not any(_has_tokens(output) for output in keras.tree.flatten(outputs)):
         return dataset
@@ -98,8 +97,8 @@ def check_no_strings(dataset: tf.data.Dataset, task: str, needs_labels: bool) ->
 
     `needs_labels` is true if the task, for messages `task`, would with `labels`.
     """
-    spec = dataset.element_spec
-    targets = tf.nest.flatten(spec[1:2]) if isinstance(spec, tuple) else []
+    _, y, _ = keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
+    targets = [] if y is None else tf.nest.flatten(y)
     if any(target.dtype == tf.string for target in targets):
         way = "Pass texts and targets as lists, or map the targets to numbers"
         if needs_labels:
@@ -112,8 +111,8 @@ def check_no_strings(dataset: tf.data.Dataset, task: str, needs_labels: bool) ->
 
 def with_targets_of_one_type(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Return a dataset whose integer targets are of 64 bits."""
-    spec = dataset.element_spec
-    if not isinstance(spec, tuple) or len(spec) < 2:
+    _, y, _ = keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
+    if y is None:
         return dataset
     return dataset.map(
         lambda x, y, *weights: (x, tf.nest.map_structure(one_type, y), *weights)

@@ -85,7 +85,7 @@ class Examples:
         """Return the texts of a dataset as lists, without labels; others unchanged."""
         if self.kind != "dataset" or not self.are_texts:
             return self
-        batches = [batch[0] if isinstance(batch, tuple) else batch for batch in self.x]
+        batches = [keras.utils.unpack_x_y_sample_weight(batch)[0] for batch in self.x]
         columns = zip(*map(tf.nest.flatten, batches), strict=True)
         parts = tuple(as_texts(np.concatenate(column)) for column in columns)
         return Examples("texts", parts if self.is_pair else parts[0])
@@ -223,5 +223,5 @@ def _take(values, rows):
 
 def _inputs_spec(dataset):
     """Return the type specification of `x` in the batches of a dataset."""
-    spec = dataset.element_spec
-    return spec[0] if isinstance(spec, tuple) else spec
+    x, _, _ = keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
+    return x

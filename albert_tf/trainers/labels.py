@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence, Set
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -154,10 +155,10 @@ def dataset_targets(
 
     With `several`, the names of an example become 0 and 1, float32 [batch, classes].
     """
-    spec = dataset.element_spec
-    if not isinstance(spec, tuple) or len(spec) < 2:
+    _, y, _ = keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
+    if y is None:
         return dataset
-    is_name, shape = spec[1].dtype == tf.string, spec[1].shape
+    is_name, shape = y.dtype == tf.string, y.shape
     if not is_name and (several or shape[1:] not in ([], [1])):
         return dataset
     if not is_name and all(isinstance(label, str) for label in labels):
