@@ -229,7 +229,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
                     offsets[row], start_logits[row][kept], end_logits[row][kept]
                 )
             )
-        _, contexts = as_questions(rows.x)
+        _, contexts = rows.x
         starts, ends = split_ragged((packed.starts, packed.ends))
         rows_of_contexts = zip(contexts, windows, starts, ends, strict=True)
         return [ContextLogits(*row) for row in rows_of_contexts]

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.albert_text_regressor import AlbertTextRegressor
@@ -11,7 +10,7 @@ from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.texts import tokenize_with_offsets, warn_of_unknown
 from albert_tf.trainers.prediction import predict_batches
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.inputs import as_texts, check_integer
+from albert_tf_lite.inputs import check_integer
 
 
 def predict_windows(
@@ -40,6 +39,7 @@ def predict_windows(
         An array [texts, ...], as of `task.predict`.
 
     Raises:
+        TypeError: if `texts` is a single text, or does not hold strings.
         AlbertError: if `texts` is empty or pairs, or an argument is wrong.
 
     Example:
@@ -49,7 +49,7 @@ def predict_windows(
     """
     if combine not in ("mean", "max"):
         raise AlbertError(f'`combine` must be "mean" or "max". Received: {combine!r}')
-    long_texts = _single_texts(texts)
+    long_texts = _single_texts(task, texts)
     preprocessor = task.preprocessor
     size = preprocessor.packer.sequence_length - 2
     if stride is None:
@@ -65,17 +65,17 @@ def predict_windows(
     return _of_texts(outputs, packed.windows.texts, combine)
 
 
-def _single_texts(texts: Iterable[str]) -> list[str]:
+def _single_texts(
+    task: AlbertTextClassifier | AlbertTextRegressor, texts: Iterable[str]
+) -> list[str]:
     """Return a list of texts from any container; raise if it has none, or pairs."""
-    given = texts
-    if not isinstance(texts, (str, tuple, tf.data.Dataset)):
-        given = as_texts(texts)
-    if not isinstance(given, list) or not given:
+    examples = task.read_examples(texts)
+    if examples.kind != "texts" or examples.is_pair or not examples.count:
         raise AlbertError(
             "`texts` must be a list of single texts, at least one. Received: "
-            f"{type(given).__name__}"
+            f"{type(texts).__name__}"
         )
-    return given
+    return examples.parts[0]
 
 
 def _of_texts(outputs: np.ndarray, texts: np.ndarray, combine: str) -> np.ndarray:

@@ -97,6 +97,7 @@ def test_answers_are_those_of_keras(name, write, written):
         # Pairs are compared.
         pairs = texts, texts[::-1]
         assert near(model.answers(pairs)) == pipeline(list(zip(*pairs, strict=True)))
+        assert model.answers((texts,)) == model.answers(texts)
     answers = model.predict(texts)
     if name == "tags":
         # Also of texts longer than a window.

@@ -60,13 +60,14 @@ def test_every_form_of_training_data_has_the_same_loss(frozen, losses, logits):
     features = {name: value.numpy() for name, value in features.items()}
     for x, y in (
         (TEXTS, LABELS),
+        ((TEXTS,), LABELS),
         (tf.constant(TEXTS), tf.constant(LABELS)),
         (unequal_batches((TEXTS, LABELS), 4, 3), None),
         (frozen.read_examples(TEXTS, LABELS), None),
         (features, np.array(LABELS)),
         ((np.array(TEXTS), np.array(OTHERS)), np.array(LABELS)),
     ):
-        kind = "pairs" if isinstance(x, tuple) else "texts"
+        kind = "pairs" if isinstance(x, tuple) and len(x) == 2 else "texts"
         options = {} if y is None else {"batch_size": 4}
         history = fit(frozen, x, y, **options)
         assert history["loss"] == pytest.approx([losses[kind].mean()], abs=1e-5)
