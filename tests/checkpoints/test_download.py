@@ -3,14 +3,11 @@
 import concurrent.futures
 import dataclasses
 import http.server
-import io
-import random
-import tarfile
 import threading
-import zipfile
 
 import huggingface_hub
 import pytest
+from archives import zipped
 from checkpoint_files import GOLDEN
 
 from albert_tf.checkpoints import (
@@ -20,7 +17,7 @@ from albert_tf.checkpoints import (
     download,
     load_checkpoint,
 )
-from albert_tf.checkpoints.download import download_release, unpack
+from albert_tf.checkpoints.download import download_release
 from albert_tf.checkpoints.releases import Release
 from albert_tf.files import file_digest
 
@@ -94,14 +91,6 @@ def release(monkeypatch):
 def golden_files(*names, folder="model/"):
     names = names or (*CHECKPOINT, CONFIG)
     return {folder + name: (FOLDER / name).read_bytes() for name in names}
-
-
-def zipped(files):
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in files.items():
-            file.writestr(name, content)
-    return data.getvalue()
 
 
 ARCHIVE = zipped(golden_files())
@@ -223,50 +212,3 @@ def test_bad_archives_and_other_weights(server, release, tmp_path, monkeypatch):
             download_release("golden")
         assert "golden" in str(found.value)
         assert names(tmp_path) == set()
-
-
-# === Archives ===
-
-both = pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
-
-
-def make(path, members):
-    """Write an archive of {name: bytes}."""
-    if path.name.endswith(".zip"):
-        path.write_bytes(zipped(members))
-        return path
-    with tarfile.open(path, "w:gz") as file:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            file.addfile(info, io.BytesIO(content))
-    return path
-
-
-def assert_not_unpacked(archive):
-    with pytest.raises(CheckpointError, match="is damaged, truncated") as error:
-        unpack(archive, archive.parent / "out")
-    assert str(archive) in str(error.value)
-
-
-@both
-def test_nothing_is_written_outside_the_folder(ending, tmp_path):
-    for name in ("../up.txt", "model/../../up.txt"):
-        archive = make(tmp_path / f"x{ending}", {"a": b"a", name: b"bad"})
-        if ending == ".tar.gz":
-            assert_not_unpacked(archive)
-        else:
-            unpack(archive, tmp_path / "zip")
-        assert not list(tmp_path.glob("up.txt"))
-
-
-@both
-def test_truncated_archives_and_web_pages(ending, tmp_path):
-    content = {"a": random.Random(0).randbytes(20_000)}
-    archive = make(tmp_path / f"x{ending}", content)
-    data = archive.read_bytes()
-    archive.write_text("<html>Please log in</html>")
-    assert_not_unpacked(archive)
-    for length in range(0, 20_000, 1001):
-        archive.write_bytes(data[:length])
-        assert_not_unpacked(archive)

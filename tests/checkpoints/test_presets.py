@@ -117,17 +117,3 @@ def test_weights_of_pytorch_are_fetched_if_there_are_no_others(hub):
         (hub.folder("me/old") / name).touch()
     assert len(list(download.fetch_from_hub("hf://me/old").iterdir())) == 2
     assert len(hub.asked) == 2
-
-
-def test_a_vocabulary_truncated_at_a_line_end(tmp_path):
-    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
-    model = AlbertTextClassifier.from_backbone(backbone, WordPieceTokenizer(TOKENS), 2)
-    model.save_to_preset(str(tmp_path))
-    (file,) = tmp_path.rglob("vocabulary.txt")
-    file.write_text("\n".join(TOKENS[:-20]) + "\n", encoding="utf-8")
-    for load in (
-        AlbertTextClassifier.from_preset,
-        AlbertTextClassifier.from_checkpoint,
-    ):
-        with pytest.raises(ValueError, match="has 100 tokens, the model 120"):
-            load(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Damage that users meet: truncated, missing and mixed-up files, and wrong configs.
+"""Damaged, mixed-up and hostile checkpoints, and wrong configs.
 
 Each ends in one clear error that names the file and what is wrong.
 """
@@ -7,14 +7,25 @@ import json
 import os
 import pathlib
 import pickle
+import random
+import re
+import resource
 import shutil
+import subprocess
+import sys
+import time
 
 import keras
 import keras_hub
 import numpy as np
 import pytest
+from archives import write_archive
 from checkpoint_files import GOLDEN, TOKENS, config_of, read, weights_of, write
+from hostile_files import FILES
+from processes import PATH
+from tiers import few
 
+import albert_tf_lite
 from albert_tf import AlbertError, convert_checkpoint
 from albert_tf.checkpoints import (
     CheckpointError,
@@ -23,8 +34,12 @@ from albert_tf.checkpoints import (
     open_checkpoint,
     save_checkpoint,
 )
-from albert_tf.checkpoints.download import download_release
-from albert_tf.models import AlbertPretrainer, AlbertSentenceOrder
+from albert_tf.checkpoints.download import download_release, unpack
+from albert_tf.models import (
+    AlbertPretrainer,
+    AlbertSentenceOrder,
+    AlbertTextClassifier,
+)
 from albert_tf.models.task_of_checkpoint import build_model
 from albert_tf.tokenizers import WordPieceTokenizer
 
@@ -306,6 +321,54 @@ def test_tokenizers(forms, tmp_path, name):
     assert_clear_error(call, message, folder)
 
 
+def test_a_vocabulary_truncated_at_a_line_end(tmp_path):
+    backbone = load_checkpoint(GOLDEN / "google_v2")
+    model = AlbertTextClassifier.from_backbone(backbone, WordPieceTokenizer(TOKENS), 2)
+    model.save_to_preset(str(tmp_path))
+    (file,) = tmp_path.rglob("vocabulary.txt")
+    file.write_text("\n".join(TOKENS[:-20]) + "\n", encoding="utf-8")
+    for load in (
+        AlbertTextClassifier.from_preset,
+        AlbertTextClassifier.from_checkpoint,
+    ):
+        with pytest.raises(ValueError, match="has 100 tokens, the model 120"):
+            load(str(tmp_path))
+
+
+# === Archives ===
+
+both = pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
+
+
+def assert_not_unpacked(archive):
+    with pytest.raises(CheckpointError, match="is damaged, truncated") as error:
+        unpack(archive, archive.parent / "out")
+    assert str(archive) in str(error.value)
+
+
+@both
+def test_nothing_is_written_outside_the_folder(ending, tmp_path):
+    for name in ("../up.txt", "model/../../up.txt"):
+        archive = write_archive(tmp_path / f"x{ending}", {"a": b"a", name: b"bad"})
+        if ending == ".tar.gz":
+            assert_not_unpacked(archive)
+        else:
+            unpack(archive, tmp_path / "zip")
+        assert not list(tmp_path.glob("up.txt"))
+
+
+@both
+def test_truncated_archives_and_web_pages(ending, tmp_path):
+    content = {"a": random.Random(0).randbytes(20_000)}
+    archive = write_archive(tmp_path / f"x{ending}", content)
+    data = archive.read_bytes()
+    archive.write_text("<html>Please log in</html>")
+    assert_not_unpacked(archive)
+    for length in range(0, 20_000, 1001):
+        archive.write_bytes(data[:length])
+        assert_not_unpacked(archive)
+
+
 # === Files that want to run code ===
 
 
@@ -333,3 +396,74 @@ def test_code_in_a_keras_file_does_not_run(tmp_path):
     model.save(tmp_path / "model.keras")
     with pytest.raises(ValueError, match="lambda"):
         load_checkpoint(tmp_path / "model.keras")
+
+
+# === Files that stop a process or fill its memory ===
+
+EXPORTED = (".onnx", ".tflite")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_hostile_file_is_refused(name, tmp_path):
+    """At once, in one line, and before memory is filled."""
+    write, message = FILES[name]
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    path = write(folder)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.monotonic()
+    read = albert_tf_lite.pipeline if path.suffix in EXPORTED else load_checkpoint
+    with pytest.raises((AlbertError, OSError), match=message) as error:
+        read(path)
+    assert time.monotonic() - start < 2
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500e3
+    text = str(error.value)
+    assert str(path) in text and "\n" not in text and len(text) < 1000
+    assert not [*tmp_path.rglob("escaped*")]
+
+
+# Prints seconds and MB beyond those of the import, whose peak is forgotten.
+MEASURED = """
+import pathlib, re, time
+import albert_tf_cli, albert_tf_cli.shared.importing
+def peak():
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search("VmHWM: *(.*) kB", status)[1]) / 1e3
+albert_tf_cli.shared.importing.import_tensorflow()
+pathlib.Path("/proc/self/clear_refs").write_text("5")
+before, start = peak(), time.monotonic()
+try:
+    albert_tf_cli.main()
+finally:
+    print(f"{time.monotonic() - start:.2f} {peak() - before:.0f}")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures memory by /proc")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *few(("preset_wide", "tar_bomb"), (), pytest.mark.slow),
+        *few(("wide", "long_vocabulary"), ()),
+    ],
+)
+def test_commands_refuse_it_in_one_line(name, tmp_path):
+    write, message = FILES[name]
+    (tmp_path / "input").mkdir()
+    path = write(tmp_path / "input")
+    command = ["convert", path, tmp_path / "out", "--to", "keras"]
+    if path.suffix in EXPORTED:
+        command = ["predict", path, "好"]
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, *map(str, command)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": PATH, "TF_CPP_MIN_LOG_LEVEL": "3"},
+    )
+    assert done.returncode == 1, done.stderr
+    # Before the first line, TensorFlow logs its import.
+    assert len(re.findall(r"^Error: .*", done.stderr, re.MULTILINE)) == 1
+    assert re.search(message, done.stderr.splitlines()[-1])
+    seconds, megabytes = map(float, done.stdout.split())
+    assert seconds < 2 and megabytes < 500
+    print(f"{name} {seconds} s {megabytes:.0f} MB")
