@@ -4,8 +4,10 @@ import concurrent.futures
 import dataclasses
 import http.server
 import threading
+import time
 
 import huggingface_hub
+import numpy as np
 import pytest
 from archives import zipped
 from checkpoint_files import GOLDEN
@@ -14,12 +16,12 @@ from albert_tf.checkpoints import (
     RELEASES,
     CheckpointError,
     config_arguments,
-    download,
     load_checkpoint,
 )
 from albert_tf.checkpoints.download import download_release
 from albert_tf.checkpoints.releases import Release
 from albert_tf.files import file_digest
+from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
 FOLDER = GOLDEN / "google_early"
 CHECKPOINT = ("model.ckpt-best.index", "model.ckpt-best.data-00000-of-00001")
@@ -51,7 +53,8 @@ def server(monkeypatch, tmp_path):
         server.address = f"http://127.0.0.1:{server.server_port}"
         monkeypatch.setenv("ALBERT_TF_MIRROR", server.address)
         monkeypatch.setenv("ALBERT_TF_CACHE", str(tmp_path))
-        monkeypatch.setattr(download, "RETRIES", 0)
+        # Failed downloads are tried again after a pause.
+        monkeypatch.setattr(time, "sleep", lambda seconds: None)
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
         server.shutdown()
@@ -114,6 +117,19 @@ def test_a_release_is_fetched_once(server, release, tmp_path, capfd):
     server.files.clear()
     assert download_release("golden") == folder
     assert len(server.requests) == 1
+
+
+def test_a_release_is_a_preset(server, release):
+    server.files[PATH] = ARCHIVE
+    model = AlbertPretrainer.from_preset("golden", num_sop_classes=0)
+    assert model.sop_head is None
+    expected = load_checkpoint(FOLDER).get_weights()
+    for weight, value in zip(model.backbone.get_weights(), expected, strict=True):
+        np.testing.assert_array_equal(weight, value)
+    with pytest.raises(ValueError, match="is not a preset.*load_checkpoint"):
+        AlbertBackbone.from_preset("golden")
+    with pytest.raises(ValueError, match="Build a task with random weights on"):
+        AlbertPretrainer.from_preset("golden", load_weights=False)
 
 
 def test_two_processes_at_once(server, release, tmp_path):

@@ -129,9 +129,10 @@ def test_a_model_with_a_truncated_file(folder, tmp_path, name):
 
 
 def test_a_warning_is_printed_once(monkeypatch):
-    monkeypatch.setattr(albert_tf_cli, "app", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["albert-tf", "--version"])
     monkeypatch.setattr(warnings, "formatwarning", None)
-    albert_tf_cli.main()
+    with pytest.raises(SystemExit):
+        albert_tf_cli.main()
     messages = ("a 1", "a 1", "a 2", *map(UnknownTokensWarning, ("b 1", "b 2")))
     lines = [warnings.formatwarning(x, UserWarning, "", 1) for x in messages]
     expected = ["a 1", "", "a 2", "b 1", ""]

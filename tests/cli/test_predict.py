@@ -18,7 +18,6 @@ from small_classifier import LABELS, TEXTS, small_classifier
 import albert_tf
 from albert_tf.data.files.tables import read_table
 from albert_tf.tools import IntegratedGradients
-from albert_tf_cli.commands import evaluate as evaluate_command
 from albert_tf_cli.shared.exported_files import open_network
 from albert_tf_cli.tasks import answer_output
 from albert_tf_lite import network_files
@@ -302,7 +301,6 @@ def test_finetune_keeps_int8_where_it_agrees_and_predict_says_so(
 
 
 def test_a_report_of_a_classifier(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluate_command, "EXPLAINED", 1)
     report = tmp_path / "report"
     evaluate = ("evaluate", folder / "single", folder / "test.tsv", "--json")
     result = run(*evaluate, "--report", report)

@@ -20,7 +20,6 @@ import albert_tf
 from albert_tf.data.files.tables import read_table
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
-from albert_tf_cli.commands import evaluate
 from albert_tf_cli.commands.finetune_options import Freeze, PoolingMode
 from albert_tf_cli.shared.column_options import ColumnOptions
 from albert_tf_cli.tasks import TASKS, Examples, split
@@ -180,7 +179,6 @@ def test_a_task_from_a_file_to_answers(name, trained, monkeypatch, tmp_path):
 
     # The columns of the training are remembered.
     report = ("--report", tmp_path) if task.mistakes else ()
-    monkeypatch.setattr(evaluate, "EXPLAINED", 1)
     values = json.loads(run("evaluate", model, data, "--json", *report).stdout)
     assert values[case.score] == pytest.approx(best, abs=1e-5)
     assert f"{values[case.score]:.4g}" in run("evaluate", model, data).stdout

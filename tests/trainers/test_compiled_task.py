@@ -18,7 +18,6 @@ from small_classifier import (
 )
 
 from albert_tf.models import AlbertTextClassifier
-from albert_tf.trainers import trainer
 from albert_tf.training import WarmupLinearDecay, fine_tuning_epochs
 
 ONE_LAYER = {"num_layers": 1}
@@ -99,14 +98,14 @@ def test_a_training_step_is_traced_once():
     assert len(traced) == 1
 
 
-def test_the_schedule_has_as_many_steps_as_the_fit(monkeypatch):
-    # Not the 30 of so few examples.
-    monkeypatch.setattr(trainer, "fine_tuning_epochs", lambda examples: 2)
+def test_the_schedule_has_as_many_steps_as_the_fit():
     classifier = small_classifier(sizes=ONE_LAYER)
     classifier.compile(learning_rate=0.25)
+    many = {"x": TEXTS * 300, "y": LABELS * 300}
     # Each fit starts over.
     for arguments, steps in (
-        ({"x": TEXTS, "y": LABELS, "validation_split": 0.4, "batch_size": 4}, 2),
+        # By default, three epochs of so many examples, here of two batches.
+        ({**many, "validation_split": 0.1, "batch_size": 1000}, 6),
         ({"x": unequal_batches((TEXTS, LABELS), 4, 3), "epochs": 2}, 4),
         # Batches of 1, 3 and 3 texts.
         ({"x": TEXTS, "y": LABELS, "max_tokens": 40, "epochs": 1}, 3),
