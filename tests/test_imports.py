@@ -1,10 +1,12 @@
 """What `import albert_tf` prints and registers, and what commands import."""
 
+import ctypes
 import os
 import pathlib
 import re
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 from processes import run_python
@@ -136,8 +138,13 @@ def test_commands_import_tensorflow_with_onednn_and_hide_no_module(given, monkey
 
 
 def test_one_variable_switches_off_all_settings_of_the_process(monkeypatch):
-    calls = []
-    monkeypatch.setattr(quiet_import, "keep_freed_memory", lambda: calls.append(1))
+    quiet_import.import_tensorflow()
+    libc = mock.Mock()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: libc)
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in os.environ:
+        if name.startswith("MALLOC_"):
+            monkeypatch.delenv(name)
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
     assert quiet_import.import_variables() == {
@@ -145,10 +152,12 @@ def test_one_variable_switches_off_all_settings_of_the_process(monkeypatch):
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
     quiet_import.import_tensorflow()
+    options = list(quiet_import.MALLOC_OPTIONS.items())
+    assert [x.args for x in libc.mallopt.mock_calls] == options
     monkeypatch.setenv("ALBERT_TF_PROCESS_SETTINGS", "0")
     assert quiet_import.import_variables() == {}
     quiet_import.import_tensorflow()
-    assert calls == [1]
+    assert libc.mallopt.call_count == len(options)
 
 
 def test_text_is_never_split_at_characters_within_a_line():
