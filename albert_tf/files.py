@@ -181,7 +181,8 @@ def name_final_path(path: str | os.PathLike) -> Iterator[None]:
         yield
     except OSError as error:
         # A write to a full disk names no file.
-        if error.errno is None or ".part" not in str(error.filename or ".part"):
+        names_other_file = error.filename and ".part" not in str(error.filename)
+        if error.errno is None or names_other_file:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
 

@@ -182,11 +182,11 @@ def class_positions(values: Iterable, labels: Sequence, name: str = "y") -> np.n
             )
         check_one_reading(labels, name, plain)
         return check_positions(plain, len(labels), name)
-    known: dict[Any, int] = {str(label): i for i, label in enumerate(labels)}
+    positions: dict[Any, int] = {str(label): i for i, label in enumerate(labels)}
     if has_numbers:
         # A number never equals a string.
-        known |= {label: i for i, label in enumerate(labels)}
-    unknown = list(dict.fromkeys(value for value in plain if value not in known))
+        positions.update({label: i for i, label in enumerate(labels)})
+    unknown = list(dict.fromkeys(value for value in plain if value not in positions))
     if unknown:
         hint = ""
         if any(is_container(x) for x in given):
@@ -197,7 +197,7 @@ def class_positions(values: Iterable, labels: Sequence, name: str = "y") -> np.n
             f"The labels {listed(unknown, _SHOWN)} of `{name}` are not among the "
             f"classes {listed(labels, _SHOWN)}.{hint}"
         )
-    return np.array([known[value] for value in plain], "int64")
+    return np.array([positions[value] for value in plain], "int64")
 
 
 def check_positions(values: Iterable, num_classes: int, name: str = "y") -> np.ndarray:

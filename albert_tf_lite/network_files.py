@@ -113,7 +113,8 @@ def preset_files(directory: pathlib.Path) -> list[pathlib.Path]:
 
 def preset_digest(directory: str | os.PathLike) -> str:
     """Return the fingerprint of the files of a model that determine its answers."""
-    directory, digest = pathlib.Path(directory), hashlib.sha256()
+    directory = pathlib.Path(directory)
+    digest = hashlib.sha256()
     for file in preset_files(directory):
         digest.update(file.relative_to(directory).as_posix().encode() + b"\0")
         digest.update(read_bytes(file))

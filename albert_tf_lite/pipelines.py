@@ -162,7 +162,8 @@ def _read_examples(
     if is_one:
         examples = [_parts(given, fields, num_required, "Example 0")]
         if columns := _columns(examples[0], fields):
-            is_one, examples = False, list(zip(*columns, strict=True))
+            is_one = False
+            examples = list(zip(*columns, strict=True))
     else:
         examples = []
         for number, one in enumerate(as_list(given, "x")):

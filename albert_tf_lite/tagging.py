@@ -74,7 +74,8 @@ def tags_to_spans(tags: Iterable[str]) -> list[tuple[int, int, str]]:
     >>> tags_to_spans(["B-PER", "I-PER", "O", "B-LOC"])
     [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
-    spans, pairs = [], list(map(split_tag, as_texts(tags, "tags")))
+    spans = []
+    pairs = list(map(split_tag, as_texts(tags, "tags")))
     start, label = 0, ""
     for position, (prefix, name) in enumerate([*pairs, (OUTSIDE, "")]):
         continues = prefix in "IE" and name == label

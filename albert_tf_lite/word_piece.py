@@ -76,12 +76,9 @@ class WordPieceTokenizer:
         self._added_tokens = added_tokens or {}
         self._strips_accents = strips_accents(lowercase, strip_accents)
         self._longest = min(max(map(len, self.ids)), max_input_chars_per_word)
-        separate = IDEOGRAPHS if tokenize_chinese_chars else ()
-        self._cleaning = _Cleaning(separate)
-        ideographs = "".join(f"{chr(x[0])}-{chr(x[-1])}" for x in separate)
-        self._word = re.compile(
-            rf"[{ideographs}]|[^\s{ideographs}]+" if separate else r"\S+"
-        )
+        ideographs = IDEOGRAPHS if tokenize_chinese_chars else ()
+        self._cleaning = _Cleaning(ideographs)
+        self._word = _word_pattern(ideographs)
         # At most 30 MB each: a piece takes 64 bytes, and a word has at most CACHED.
         self._find_cached = functools.lru_cache(2**14)(self._find_pieces)
         self._place_cached = functools.lru_cache(2**14)(self._place_pieces)
@@ -234,6 +231,14 @@ class WordPieceTokenizer:
             pieces.append((number, len(word[start:end].encode())))
             start = end
         return pieces
+
+
+def _word_pattern(ideographs: Sequence[range]) -> re.Pattern:
+    """Compile the pattern of words between spaces; an ideograph is one itself."""
+    if not ideographs:
+        return re.compile(r"\S+")
+    codes = "".join(f"{chr(block[0])}-{chr(block[-1])}" for block in ideographs)
+    return re.compile(rf"[{codes}]|[^\s{codes}]+")
 
 
 class _Cleaning(dict):

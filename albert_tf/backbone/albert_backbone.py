@@ -350,7 +350,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         Raises:
             AlbertError: if the backbone has LoRA of another rank or in other layers.
         """
-        saved, enabled = read_adaptation(filepath), adaptation_of(self)
+        saved = read_adaptation(filepath)
+        enabled = adaptation_of(self)
         if not enabled.layer_names:
             self.enable_lora(saved.rank, saved.layer_names)
         elif saved != enabled:

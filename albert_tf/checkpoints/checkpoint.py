@@ -247,9 +247,14 @@ class Checkpoint:
         if not self._has(part):
             return {}
         with name_damage(self.config_source, *_WRONG_VALUES):
-            fields = read_head(part, self.config, self.config_source)
-        # A Keras model has them as attributes.
-        return {name: getattr(self.files.model, name, x) for name, x in fields.items()}
+            arguments = read_head(part, self.config, self.config_source)
+        if self.files.model is None:
+            return arguments
+        # A Keras model has them as attributes, its config file does not.
+        return {
+            name: getattr(self.files.model, name, default)
+            for name, default in arguments.items()
+        }
 
     def _has(self, part: str) -> bool:
         """Return whether the pooler or a head is complete; raise if it is in part."""

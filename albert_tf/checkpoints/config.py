@@ -55,7 +55,8 @@ def backbone_config(
             )
     arguments = dict(layout.fixed)
     for field, names in layout.config_fields.items():
-        value, spellings = config[field], layout.spellings.get(field)
+        value = config[field]
+        spellings = layout.spellings.get(field)
         if problem := _problem(names[0], value, spellings):
             raise CheckpointError(f"{source} has {field}={value!r:.80}. {problem}")
         if spellings is not None:

@@ -88,7 +88,8 @@ def open_checkpoint(
     if isinstance(path, Checkpoint):
         opened, named = path, path.head
     elif isinstance(path, keras.Model):
-        opened, named = Checkpoint(keras_model.open_files(path), config), None
+        opened = Checkpoint(keras_model.open_files(path), config)
+        named = None
     else:
         path, named = split_head(path)
         opened = _open_path(path, config)
@@ -315,7 +316,8 @@ def inspect_checkpoint(
     other = sorted(set(shapes) - read)
     named = {}
     for name in checkpoint.named_heads:
-        prefix, head = head_prefix(layout, name), _inspect_head(checkpoint, name)
+        prefix = head_prefix(layout, name)
+        head = _inspect_head(checkpoint, name)
         named[name] = head.row
         damaged += [prefix + tensor for tensor in head.damaged]
         dtypes += head.dtypes
@@ -375,7 +377,8 @@ def _inspect_head(checkpoint: Checkpoint, name: str) -> _NamedHead:
         view = checkpoint.with_head(name)
     except CheckpointError:
         return _NamedHead({"head": None}, [], collections.Counter(), [])
-    part, known = view.heads[0], view.layout.names(view.heads)
+    part = view.heads[0]
+    known = view.layout.names(view.heads)
     fields = view.head_config(part)
     row = {
         "head": part,

@@ -80,7 +80,8 @@ def check_plan(
         for weight, tensors in plan
         for name in tensors.names
     }
-    missing, kinds = sorted(wanted.keys() - shapes), layout.kinds(shapes, wanted)
+    missing = sorted(wanted.keys() - shapes)
+    kinds = layout.kinds(shapes, wanted)
     unused = kinds[None]
     differ = [
         f"{name} is {tuple(shapes[name])} and should be {shape}"

@@ -334,7 +334,8 @@ class Saving:
     def _warn_of_settings(self, tokenizer: TextTokenizer) -> None:
         """Warn of settings of the tokenizer that other readers of the layout ignore."""
         if self.layout is HUGGINGFACE:
-            reader, fields = "transformers", huggingface.ignored_fields(tokenizer)
+            reader = "transformers"
+            fields = huggingface.ignored_fields(tokenizer)
         else:
             reader, fields = "The original code", tokenizer_config(tokenizer)
         fields.pop("do_lower_case", None)
@@ -348,21 +349,22 @@ class Saving:
             )
 
     def _write_files(self, directory: pathlib.Path) -> None:
-        name, config, tokenizer = _CONFIG, self._config(), self.tokenizer
+        config = self._config()
+        tokenizer = self.tokenizer
         if tokenizer is not None:
             self._warn_of_settings(tokenizer)
         if self.layout is HUGGINGFACE:
-            name = "config.json"
             if tokenizer is not None:
                 length = self.checkpoint.arguments["max_sequence_length"]
-                config |= huggingface.write_tokenizer(directory, tokenizer, length)
+                config.update(huggingface.write_tokenizer(directory, tokenizer, length))
             huggingface.write_model(directory, self._tensors(), config)
+            write_json(directory / "config.json", config)
         else:
             if tokenizer is not None:
                 tokenizer.save_original(directory)
-                config |= tokenizer_config(tokenizer)
+                config.update(tokenizer_config(tokenizer))
             bundle.write_tensors(directory / PREFIX, self._tensors())
-        write_json(directory / name, config)
+            write_json(directory / _CONFIG, config)
 
     def _write_preset(self, directory: pathlib.Path) -> None:
         model = self.model

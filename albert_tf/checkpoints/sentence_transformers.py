@@ -55,18 +55,18 @@ def read_pooling(folders: Iterable[pathlib.Path]) -> str | None:
             f"{prompts} has a prompt to put before each text, which is left out here.",
             stacklevel=5,
         )
-    modes = []
+    modes, other_modules = [], []
     for module in read_json(root / _MODULES, list):
         kind = module["type"].rpartition(".")[-1]
         if kind == "Pooling":
             path = root / module["path"] / "config.json"
             modes += _pooling_modes(read_config(path))
         elif kind not in _IGNORED:
-            modes.append(f"the module {kind}")
-    if len(modes) != 1 or modes[0] not in _MODES:
-        found = " and ".join(modes) or "no pooling"
+            other_modules.append(f"the module {kind}")
+    if other_modules or len(modes) != 1 or modes[0] not in _MODES:
+        steps = " and ".join([*modes, *other_modules]) or "no pooling"
         raise CheckpointError(
-            f"{root / _MODULES} makes vectors by {found}. Expected one pooling mode of "
+            f"{root / _MODULES} makes vectors by {steps}. Expected one pooling mode of "
             f"{list(_MODES)} and no further module. Pass `pooling_mode=` for vectors "
             "of the encoder alone."
         )

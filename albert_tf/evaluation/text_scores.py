@@ -145,7 +145,8 @@ def oracle_labels(sentences: Sequence[str], reference: str, most: int = 3) -> li
     Reference:
         [Liu and Lapata, 2019](https://arxiv.org/abs/1908.08345), section 4.1.
     """
-    scorer, sentences = _scorer(["rouge1", "rouge2"]), as_texts(sentences)
+    scorer = _scorer(["rouge1", "rouge2"])
+    sentences = as_texts(sentences)
 
     def value(chosen: set[int]) -> float:
         text = "".join(sentences[i] for i in sorted(chosen))

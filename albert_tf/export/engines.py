@@ -71,10 +71,12 @@ def largest_difference(
     rows = {name: ids.reshape(-1, ids.shape[-1]) for name, ids in features.items()}
     of_file = model.call(rows)
     difference = keras.ops.convert_to_numpy(outputs) - of_file.reshape(outputs.shape)
-    # Outputs of padding tokens and of missing choices may differ.
     is_token = features["padding_mask"] > 0
-    if of_file.ndim == 3:
+    has_outputs_per_token = of_file.ndim == 3
+    has_choices = is_token.ndim == 3
+    # Outputs of padding tokens and of missing choices may differ.
+    if has_outputs_per_token:
         difference = difference[is_token]
-    elif is_token.ndim == 3:
+    elif has_choices:
         difference = difference[is_token.any(axis=-1)]
     return float(np.abs(difference).max())

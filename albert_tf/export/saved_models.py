@@ -212,16 +212,22 @@ def _functions(task, specs, options):
 
 def _in_parts(call, values):
     """Call a function of rows [batch, ...] for a limited number of rows at a time."""
-    rows = tf.shape(values[0])[0]
-    # The last part has fewer rows. No rows are one empty part, which has a shape.
+
+    def call_part(start):
+        return call(*(value[start : start + ROWS_AT_A_TIME] for value in values))
+
+    def spec_of_part(spec):
+        # The last part has fewer rows.
+        return tf.RaggedTensorSpec(spec.shape, spec.dtype, ragged_rank=0)
+
+    outputs = call.get_concrete_function().structured_outputs
+    # No rows are one empty part, which has a shape.
+    rows = tf.maximum(tf.shape(values[0])[0], 1)
     parts = tf.map_fn(
-        lambda start: call(*(x[start : start + ROWS_AT_A_TIME] for x in values)),
-        tf.range(0, tf.maximum(rows, 1), ROWS_AT_A_TIME),
+        call_part,
+        tf.range(0, rows, ROWS_AT_A_TIME),
         parallel_iterations=1,
-        fn_output_signature=tf.nest.map_structure(
-            lambda spec: tf.RaggedTensorSpec(spec.shape, spec.dtype, ragged_rank=0),
-            call.get_concrete_function().structured_outputs,
-        ),
+        fn_output_signature=tf.nest.map_structure(spec_of_part, outputs),
     )
     return tf.nest.map_structure(lambda part: part.values, parts)
 

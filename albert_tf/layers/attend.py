@@ -41,32 +41,37 @@ def attend(
 @tf.custom_gradient
 def _attend(query, key, value, blocked):
     inputs = query, key, value, blocked
-    found, probabilities = tf.cond(
-        _is_short(key),
-        lambda: _attend_at_once(*inputs),
-        lambda: (
-            _by_example(lambda x: _attend_at_once(*x)[0], inputs, query.dtype),
-            tf.zeros([0, 0, 0, 0], query.dtype),
-        ),
+
+    def attend_by_example():
+        means = _by_example(lambda x: _attend_at_once(*x)[0], inputs, query.dtype)
+        # The probabilities are not kept: `_gradients` computes them again.
+        return means, tf.zeros([0, 0, 0, 0], query.dtype)
+
+    means, probabilities = tf.cond(
+        _is_short(key), lambda: _attend_at_once(*inputs), attend_by_example
     )
-    found = tf.ensure_shape(found, query.shape)
-    # Only the inputs have gradients.
-    kept = tf.stop_gradient(found), tf.stop_gradient(probabilities)
+    means = tf.ensure_shape(means, query.shape)
 
     def gradients(upstream):
-        of_query, of_key, of_value = _gradients(*inputs, *kept, upstream)
+        of_query, of_key, of_value = _gradients(
+            *inputs,
+            # Only the inputs have gradients.
+            tf.stop_gradient(means),
+            tf.stop_gradient(probabilities),
+            upstream,
+        )
         return of_query, of_key, of_value, tf.zeros_like(blocked)
 
-    return found, gradients
+    return means, gradients
 
 
 @tf.custom_gradient
-def _gradients(query, key, value, blocked, found, probabilities, upstream):
+def _gradients(query, key, value, blocked, means, probabilities, upstream):
     """Return the gradients of query, key and value."""
-    inputs = query, key, value, blocked, found
+    inputs = query, key, value, blocked, means
     first = tf.cond(
         _is_short(key),
-        lambda: _gradients_at_once(query, key, value, found, probabilities, upstream),
+        lambda: _gradients_at_once(query, key, value, means, probabilities, upstream),
         lambda: _by_example(
             lambda x: _gradients_again(*x),
             (*inputs, upstream),
@@ -85,7 +90,7 @@ def _gradients(query, key, value, blocked, found, probabilities, upstream):
             plain = _gradients_at_once(query, key, value, again, weights, upstream)
         seconds = tape.gradient(plain, sources, output_gradients=upstreams)
         of_query, of_key, of_value, of_upstream = seconds
-        others = map(tf.zeros_like, (blocked, found, probabilities))
+        others = map(tf.zeros_like, (blocked, means, probabilities))
         return of_query, of_key, of_value, *others, of_upstream
 
     return (of_query, of_key, of_value), second_gradients
@@ -110,17 +115,17 @@ def _attend_at_once(query, key, value, blocked):
     return tf.matmul(probabilities, value), probabilities
 
 
-def _gradients_again(query, key, value, blocked, found, upstream):
+def _gradients_again(query, key, value, blocked, means, upstream):
     """Return the gradients of query, key and value, whose weights were not kept."""
     _, probabilities = _attend_at_once(query, key, value, blocked)
-    return _gradients_at_once(query, key, value, found, probabilities, upstream)
+    return _gradients_at_once(query, key, value, means, probabilities, upstream)
 
 
-def _gradients_at_once(query, key, value, found, probabilities, upstream):
+def _gradients_at_once(query, key, value, means, probabilities, upstream):
     """Return the gradients of query, key and value."""
     # The sum of the products of the probabilities and their gradients.
     wide = wide_type(query.dtype)
-    products = tf.cast(upstream, wide) * tf.cast(found, wide)
+    products = tf.cast(upstream, wide) * tf.cast(means, wide)
     total = tf.cast(tf.reduce_sum(products, axis=-1, keepdims=True), query.dtype)
     scores = tf.matmul(upstream, value, transpose_b=True) - total
     scores *= probabilities

@@ -17,8 +17,10 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         # Eager calls fuse nothing, and LiteRT (of fixed lengths) lacks this form.
-        any_length = None in inputs.shape and self.compute_dtype != "float64"
-        if training or not (any_length and computes_on_tensorflow_cpu()):
+        has_fixed_length = None not in inputs.shape
+        if training or has_fixed_length or self.compute_dtype == "float64":
+            return super().call(inputs)
+        if not computes_on_tensorflow_cpu():
             return super().call(inputs)
         from albert_tf.layers.fused_layer_norm import fused_layer_norm
 

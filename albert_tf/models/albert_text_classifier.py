@@ -128,10 +128,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         self.dropout = dropout
         self.labels = labels
         self.pairs = pairs
-        self.pooling_mode = pooling_mode = pooling_mode or default_pooling(backbone)
+        self.pooling_mode = pooling_mode or default_pooling(backbone)
 
         # === Functional Model ===
-        pooled = self.output_dropout(pool_text(backbone, pooling_mode))
+        pooled = self.output_dropout(pool_text(backbone, self.pooling_mode))
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 

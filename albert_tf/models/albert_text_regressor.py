@@ -88,10 +88,10 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
         # === Config ===
         self.dropout = dropout
         self.pairs = pairs
-        self.pooling_mode = pooling_mode = pooling_mode or default_pooling(backbone)
+        self.pooling_mode = pooling_mode or default_pooling(backbone)
 
         # === Functional Model ===
-        pooled = self.output_dropout(pool_text(backbone, pooling_mode))
+        pooled = self.output_dropout(pool_text(backbone, self.pooling_mode))
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 

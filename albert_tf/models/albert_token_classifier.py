@@ -132,7 +132,8 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         """Return the arguments, and the head unless it is of the same tags."""
         count = checkpoint.num_classes("token_classifier")
         stored = checkpoint.head_config("token_classifier")
-        named, wanted = stored.get("tags"), _wanted_tags(arguments)
+        named = stored.get("tags")
+        wanted = _wanted_tags(arguments)
         if not (wanted or named):
             raise _missing_tags(checkpoint, count)
         # The same tags in another order or spelling stay with their weights.

@@ -140,7 +140,8 @@ def viterbi(scores: tf.Tensor, transitions: tf.Tensor) -> tf.Tensor:
 
     `transitions` are added where the second class follows the first.
     """
-    first, rest = scores[:, 0], tf.transpose(scores[:, 1:], [1, 0, 2])
+    first = scores[:, 0]
+    rest = tf.transpose(scores[:, 1:], [1, 0, 2])
 
     def forward(state, step):
         best, _ = state

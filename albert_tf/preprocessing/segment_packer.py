@@ -96,7 +96,8 @@ class SegmentPacker:
         """
         segments = [tf.cast(segment, tf.int32) for segment in segments]
         if len(segments) == 1:
-            first, end = _keep(segments[0], self.sequence_length - 2), []
+            first = _keep(segments[0], self.sequence_length - 2)
+            end = []
         else:
             first, second = self._truncate_pair(segments[0], segments[1])
             has_second = tf.cast(second.row_lengths() > 0, tf.int64)

@@ -186,7 +186,8 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
 
     def _cut(self, sentences, tokens):
         tokens, _ = self.packer.pack([tokens])
-        lengths, article = tokens.row_lengths(), sentences.value_rowids()
+        lengths = tokens.row_lengths()
+        article = sentences.value_rowids()
         window = _windows(lengths, article, tf.constant(self.sequence_length, tf.int64))
         sizes = tf.math.segment_sum(lengths, window)
         tokens = tf.RaggedTensor.from_row_lengths(tokens.values, sizes, validate=False)

@@ -180,7 +180,8 @@ def _run_until_done(task, inputs, patience):
     """Return the outputs [batch, num_classes], each from its exit layer."""
     backbone = task.backbone
     # All layers are this block.
-    block, num_layers = backbone.encoder_blocks[0], len(backbone.encoder_blocks)
+    block = backbone.encoder_blocks[0]
+    num_layers = len(backbone.encoder_blocks)
     mask = inputs["padding_mask"]
     batch = tf.shape(mask)[0]
 

@@ -39,7 +39,8 @@ def class_weights(
     # {0: 1.5, 1: 0.75}; pass it as fit(texts, y, class_weight=weights).
     ```
     """
-    given, names = as_list(y, "y"), check_class_names(labels) or []
+    given = as_list(y, "y")
+    names = check_class_names(labels) or []
     ids = class_ids(given, given, len(names) or None, names or None)
     weights = balanced_weights(ids, len(names))
     are_strings = all(isinstance(name, str) for name in names)

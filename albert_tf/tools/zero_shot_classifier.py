@@ -97,7 +97,8 @@ class ZeroShotClassifier:
                 single class always is); else their probabilities sum to 1.
             batch_size: optional int, pairs of a text and a class.
         """
-        premises, labels = as_texts(texts), _names(candidate_labels)
+        premises = as_texts(texts)
+        labels = _names(candidate_labels)
         hypotheses = [self.hypothesis_template.replace("{}", x) for x in labels]
         # The first text with each class, then the second one with each.
         pairs = (
@@ -122,7 +123,8 @@ class ZeroShotClassifier:
         multi_label: bool = False,
     ) -> list[dict[str, Any]]:
         """Return `sequence`, the text, `labels`, the likeliest first, and `scores`."""
-        texts, labels = as_texts(x), _names(candidate_labels)
+        texts = as_texts(x)
+        labels = _names(candidate_labels)
         model = self
         if hypothesis_template is not None:
             model = ZeroShotClassifier(self.classifier, hypothesis_template)

@@ -136,7 +136,8 @@ def batch_plan(
         return FixedSize(size_or_default(batch_size))
     enough = None
     if max_tokens is None:
-        max_tokens, enough = DEFAULT_BATCH_SIZE * packer.sequence_length, ENOUGH_TOKENS
+        max_tokens = DEFAULT_BATCH_SIZE * packer.sequence_length
+        enough = ENOUGH_TOKENS
     max_tokens = check_integer("max_tokens", max_tokens)
     return TokenBudget(max_tokens // max(texts, 1), packer, enough)
 

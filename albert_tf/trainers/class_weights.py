@@ -41,7 +41,8 @@ def weights_by_id(
         ids = check_positions(classes, num_classes, "class_weight")
     # Keras fails on classes without a weight.
     weights = dict.fromkeys(range(num_classes), 1.0)
-    return weights | dict(zip(ids.tolist(), class_weight.values(), strict=True))
+    weights.update(zip(ids.tolist(), class_weight.values(), strict=True))
+    return weights
 
 
 def balanced_weights(ids: Sequence[int] | np.ndarray, num_classes: int) -> list[float]:

@@ -52,7 +52,8 @@ def check_targets_per_token(dataset: tf.data.Dataset) -> None:
     """Raise if batches of ids do not have one target per token."""
     x, y, _ = keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
     if isinstance(x, dict) and y is not None:
-        ids, targets = x["token_ids"].shape, y.shape
+        ids = x["token_ids"].shape
+        targets = y.shape
         if not targets[:2].is_compatible_with(ids):
             raise AlbertError(
                 f"`y` has the shape {targets}, but `token_ids` have {ids}. Expected "

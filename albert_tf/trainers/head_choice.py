@@ -162,7 +162,8 @@ def reads_pooler(
 def has_same_labels(task: TaskHooks, checkpoint: Checkpoint) -> bool:
     """Return whether the heads of a task have their meaning in the checkpoint."""
     for head in task.heads:
-        config, count = checkpoint.head_config(head), checkpoint.num_classes(head)
+        config = checkpoint.head_config(head)
+        count = checkpoint.num_classes(head)
         for field in {"labels", "tags"} & config.keys():
             stored = _names(config[field], count)
             if stored != _names(getattr(task, field), count):

@@ -327,13 +327,12 @@ def _check_vectors(outputs: TaskOutputs, given: Any) -> None:
 
 def _check_logits(outputs: TaskOutputs, given: Any) -> None:
     """Raise if a loss or metric of Keras reads logits as probabilities, or reverse."""
-    if outputs.outputs_are == "numbers" and type(given) in (
-        *_WITH_THRESHOLD,
-        *_F_SCORES,
-    ):
+    has_threshold = type(given) in (*_WITH_THRESHOLD, *_F_SCORES)
+    if outputs.outputs_are == "numbers" and has_threshold:
         return
+    returns_logits = outputs.outputs_are != "probabilities"
     reads_logits = _reads_logits(given)
-    if reads_logits is None or reads_logits == (outputs.outputs_are != "probabilities"):
+    if reads_logits is None or reads_logits == returns_logits:
         return
     if reads_logits:
         raise AlbertError(

@@ -31,9 +31,12 @@ def check_class_names(
     if labels is None:
         return None
     names = [as_label(x) for x in complete(as_list(labels, "labels"), "labels")]
-    # Equal numbers have one value, and names that look alike one meaning.
-    counts = {len(set(names)), len({visible(str(name)) for name in names})}
-    if counts != {len(names)} or num_classes not in (None, len(names)):
+    # Numbers may be equal, such as 1 and 1.0, and names may look alike.
+    distinct_values = set(names)
+    distinct_spellings = {visible(str(name)) for name in names}
+    all_differ = len(distinct_values) == len(distinct_spellings) == len(names)
+    has_other_count = num_classes is not None and num_classes != len(names)
+    if not all_differ or has_other_count:
         raise AlbertError(
             f"`labels` must name each of the {num_classes or len(names)} classes, each "
             f"differently. Received {len(names)}: {names}"
@@ -94,7 +97,8 @@ def multi_hot(
 
     `y` is a list of names per text, such as `[["体育", "娱乐"], []]`, or such an array.
     """
-    given, labels = complete(check_count(x, y), "y"), labels or ()
+    given = complete(check_count(x, y), "y")
+    labels = labels or ()
     is_flat = any(
         isinstance(row, str) or not isinstance(row, Iterable) for row in given
     )
@@ -115,7 +119,7 @@ def multi_hot(
         raise AlbertError(
             "`y` must be a list of class names per text, for a model with `labels=`, "
             f"or an array of 0 and 1 with {num_classes} columns, one per class. "
-            f"Received: {str(given[:2]):.200}.{_lists_of(given)}"
+            f"Received: {str(given[:2]):.200}.{_advice_for_strings(given)}"
         )
     hot = np.zeros((len(lists), num_classes), "float32")
     row_of_value = np.repeat(np.arange(len(lists)), [len(row) for row in lists])
@@ -135,8 +139,8 @@ def _names_of(position, row):
     return complete(list(row) if isinstance(row, Set) else as_list(row, name), name)
 
 
-def _lists_of(values):
-    """Return a sentence with the line that makes lists of names, if any does."""
+def _advice_for_strings(values):
+    """Return a sentence on how to make lists of names of strings, "" for others."""
     if not all(isinstance(value, str) for value in values):
         return ""
     mark = several_in(values, SEPARATORS)
@@ -158,34 +162,48 @@ def dataset_targets(
     _, y, _ = keras.utils.unpack_x_y_sample_weight(dataset.element_spec)
     if y is None:
         return dataset
-    is_name, shape = y.dtype == tf.string, y.shape
+    is_name = y.dtype == tf.string
+    shape = y.shape
     if not is_name and (several or shape[1:] not in ([], [1])):
         return dataset
     if not is_name and all(isinstance(label, str) for label in labels):
         check_one_reading(labels, "y")
         return dataset
     if is_name:
-        known = tf.constant(list(map(str, labels)))
+        classes = tf.constant([str(label) for label in labels])
     else:
         numbers = [math.nan if isinstance(x, str) else float(x) for x in labels]
-        known = tf.constant(numbers, tf.float64)
+        classes = tf.constant(numbers, tf.float64)
     message = f"The labels are not all among the classes {listed(labels, 10)}"
+    targets = _multi_hot_tensor if several else _id_tensor
 
-    def targets(given):
-        if isinstance(given, tf.RaggedTensor):
-            given = given.to_tensor("")
-        is_class = tf.cast(given, known.dtype)[..., tf.newaxis] == known
-        is_known = tf.reduce_any(is_class, axis=-1)
-        if several:
-            # Names of an example may be followed by empty strings.
-            is_known |= given == ""
-        check = tf.Assert(tf.reduce_all(is_known), [message, given])
-        with tf.control_dependencies([check]):
-            if several:
-                return tf.cast(tf.reduce_any(is_class, axis=1), tf.float32)
-            return tf.argmax(is_class, axis=-1)
+    def with_targets(x, y, *weights):
+        if isinstance(y, tf.RaggedTensor):
+            y = y.to_tensor("")
+        return x, targets(y, classes, message), *weights
 
-    return dataset.map(lambda x, y, *rest: (x, targets(y), *rest))
+    return dataset.map(with_targets)
+
+
+def _id_tensor(values, classes, message):
+    """Return the position of each value in `classes`, int64."""
+    is_class = tf.cast(values, classes.dtype)[..., tf.newaxis] == classes
+    is_known = tf.reduce_any(is_class, axis=-1)
+    check = tf.Assert(tf.reduce_all(is_known), [message, values])
+    with tf.control_dependencies([check]):
+        return tf.argmax(is_class, axis=-1)
+
+
+def _multi_hot_tensor(names, classes, message):
+    """Return 1 for each of `classes` that an example names, float32 [batch, classes].
+
+    The names of an example may be followed by empty strings.
+    """
+    is_class = names[..., tf.newaxis] == classes
+    is_known = tf.reduce_any(is_class, axis=-1) | (names == "")
+    check = tf.Assert(tf.reduce_all(is_known), [message, names])
+    with tf.control_dependencies([check]):
+        return tf.cast(tf.reduce_any(is_class, axis=1), tf.float32)
 
 
 def scores(x: Inputs, y: Column | None, name: str = "y") -> np.ndarray:

@@ -37,7 +37,8 @@ def hold_state(
     """
     backup.mkdir(parents=True, exist_ok=True)
     with only_writer(backup) if writes else contextlib.nullcontext():
-        text, file = json.dumps(identity), backup / IDENTITY
+        text = json.dumps(identity)
+        file = backup / IDENTITY
         # A training without a saved state may be replaced.
         if file.exists() and (backup / HISTORY).exists():
             refuse_another_run(
@@ -145,7 +146,8 @@ class TrainingState(keras.callbacks.Callback):
         """
         # First the rest of an interrupted epoch, then complete ones.
         while True:
-            is_rest, arguments = self.step > 0, data()
+            is_rest = self.step > 0
+            arguments = data()
             with self._interruption.awaited():
                 model.fit(
                     epochs=self.epochs if self.has_stopped else epochs,

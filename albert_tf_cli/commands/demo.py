@@ -97,7 +97,8 @@ def own_examples(model: str, answer: "TaskPipeline") -> list[list[str]]:
     file = settings.get("dev") or settings.get("train")
     if not file:
         return []
-    read, config = checked_reader(task_named(answer.task)), answer.model.get_config()
+    read = checked_reader(task_named(answer.task))
+    config = answer.model.get_config()
     columns = ColumnOptions(
         encoding=settings.get("encoding"), sheet=settings.get("sheet")
     )
@@ -107,9 +108,13 @@ def own_examples(model: str, answer: "TaskPipeline") -> list[list[str]]:
         return []
     step = max(len(examples) // NUM_EXAMPLES, 1)
     places = range(0, len(examples), step)[:NUM_EXAMPLES]
-    texts = zip(*as_columns(examples.select(places).x), strict=True)
-    rows = [[_as_text(part) for part in parts] for parts in texts]
-    return [row for row in rows if all(map(str.strip, row))]
+    columns_of_texts = as_columns(examples.select(places).x)
+    rows = []
+    for parts in zip(*columns_of_texts, strict=True):
+        row = [_as_text(part) for part in parts]
+        if all(text.strip() for text in row):
+            rows.append(row)
+    return rows
 
 
 def _as_text(part: str | Sequence[str]) -> str:

@@ -138,7 +138,8 @@ def _read_examples(
         return None
     if not task.read:
         raise AlbertError(f"--check does not apply to {task.name}.")
-    arguments, read = model.get_config(), checked_reader(task)
+    arguments = model.get_config()
+    read = checked_reader(task)
     return read_remembered(
         options.model,
         columns_of(options),

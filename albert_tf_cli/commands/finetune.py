@@ -210,7 +210,8 @@ def _decide(
         epochs=options.epochs or fine_tuning_epochs(count),
         batch_size=options.batch_size or fine_tuning_batch_size(count),
     )
-    rate, usual = model.peak_learning_rate(count), model.default_learning_rate
+    rate = model.peak_learning_rate(count)
+    usual = model.default_learning_rate
     reason = ""
     if options.learning_rate is None and rate < usual:
         reason = (

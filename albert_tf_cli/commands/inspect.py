@@ -94,16 +94,18 @@ def _report_rows(
         if report["damaged"]:
             names += " by its index, but the data are damaged (see below)"
         shown["release"] = names
-    named_heads, texts = shown.pop("named_heads"), shown.pop("texts", None)
+    named_heads = shown.pop("named_heads")
+    texts = shown.pop("texts", None)
     number = report["parameters"]
     shown["parameters"] = f"{number / 1e6:.3g} M ({number:,})"
     shown["dtypes"] = {
         dtype: f"{size / 1e6:.3g} MB" for dtype, size in report["dtypes"].items()
     }
     if named_heads:
-        shown |= _head_rows(open_checkpoint(opened, config=config), named_heads)
+        checkpoint = open_checkpoint(opened, config=config)
+        shown.update(_head_rows(checkpoint, named_heads))
     if texts:
-        shown |= _text_rows(texts)
+        shown.update(_text_rows(texts))
     return {name: x for name, x in shown.items() if x or name in _ALWAYS}
 
 
@@ -151,7 +153,8 @@ class _Lengths:
     def add(self, x: Inputs, tokenizer: Any) -> None:
         """Count the tokens of a block of examples."""
         lengths = [self._add_part(part, tokenizer) for part in as_columns(x)]
-        first, second = lengths[0], np.sum(lengths[1:], axis=0, dtype=int)
+        first = lengths[0]
+        second = np.sum(lengths[1:], axis=0, dtype=int)
         # [CLS] and [SEP], and another [SEP] after a second part.
         self.examples.append(2 + first + second + (second > 0))
         self.first_parts.append(first)

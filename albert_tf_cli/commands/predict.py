@@ -287,11 +287,11 @@ def _open(options: PredictOptions, arguments: dict[str, Any]) -> _Opened:
 
 def _check_model(options: PredictOptions) -> None:
     """Raise if the model does not exist, or an option does not apply to it."""
-    model, is_int8 = options.model, _computes_in_int8(options)
+    model = options.model
+    is_int8 = _computes_in_int8(options)
     is_exported = pathlib.Path(model).suffix in EXPORTED
-    if is_exported and (
-        options.task_name or is_int8 or options.explain or options.precision
-    ):
+    others = (options.task_name, is_int8, options.explain, options.precision)
+    if is_exported and any(others):
         raise AlbertError(
             "--task, --engine onnx or litert, --explain and --precision do not apply "
             f"to an exported file. Received: {model}"

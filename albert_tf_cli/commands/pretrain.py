@@ -258,7 +258,8 @@ def _train(
     records, output = parts["train"], options.output
     with interruptible(context) as watch:
         if options.labelled:
-            labelled, stage = parts["labelled"], LabelledRun(**settings)
+            labelled = parts["labelled"]
+            stage = LabelledRun(**settings)
             return pretrain_labelled(model, labelled, records, output, stage, **watch)
         run = Run(**settings, hosts=options.hosts, host=options.host)
         return pretrain(model, records, output, run, parts.get("dev"), **watch)

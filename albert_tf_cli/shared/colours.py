@@ -1,7 +1,6 @@
 """Texts whose characters are coloured by their contribution to an answer."""
 
 import html
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,11 +34,20 @@ def coloured_runs(
     absolute value `strongest`, by default the largest, has the full colour.
     """
     contributions = np.asarray(values, "float64")
-    strongest = strongest or np.abs(contributions).max(initial=0.0) or 1.0
-    shares = np.clip(contributions / strongest, -1, 1)
-    colours = [_colour(x) if abs(x) >= LEAST_SHARE else None for x in shares]
-    runs = itertools.groupby(zip(text, colours, strict=True), lambda pair: pair[1])
-    return [("".join(x for x, _ in pairs), colour) for colour, pairs in runs]
+    if not strongest:
+        strongest = np.abs(contributions).max(initial=0.0)
+    shares = np.zeros_like(contributions)
+    if strongest:
+        shares = np.clip(contributions / strongest, -1, 1)
+    runs: list[tuple[str, str | None]] = []
+    for character, share in zip(text, shares, strict=True):
+        colour = _colour(share) if abs(share) >= LEAST_SHARE else None
+        if runs and runs[-1][1] == colour:
+            run, _ = runs.pop()
+            runs.append((run + character, colour))
+        else:
+            runs.append((character, colour))
+    return runs
 
 
 def strongest_of(values: Sequence[Sequence[float]]) -> float:

@@ -28,7 +28,9 @@ def open_network(
     file = f"{head}.onnx" if head else NETWORK
     if precision == "int8":
         return open_exported(folder, file=file, precision=precision)
-    files = [folder / file, *([] if precision else [int8_file(folder / file)])]
+    files = [folder / file]
+    if precision is None:
+        files.append(int8_file(folder / file))
     if not any(x.is_file() for x in files):
         return None
     try:

@@ -107,7 +107,8 @@ def new_network(config, checkpoint, records):
 
     if checkpoint is not None:
         return read_weights(checkpoint, records.order_classes)
-    file, size = pathlib.Path(config), records.tokens["size"]
+    file = pathlib.Path(config)
+    size = records.tokens["size"]
     if file.is_file():
         check_downloaded(file)
         sizes = json.loads(file.read_text("utf-8"))

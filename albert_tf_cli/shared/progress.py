@@ -60,7 +60,8 @@ def progress_lines(command: str) -> Iterator[Callable[..., None]]:
     Yields a function `(done, total, unit="step")`. After its first call, the lines have
     the rate and the time left, otherwise the time since the start.
     """
-    start, ended = time.monotonic(), threading.Event()
+    start = time.monotonic()
+    ended = threading.Event()
     first: _Progress | None = None
     last: _Progress | None = None
 
@@ -105,14 +106,20 @@ def progress_bar(
 
     If the output is not a terminal, the progress is that of `progress_lines`.
     """
-    if not console.is_terminal:
+    if console.is_terminal:
+        column = DownloadColumn() if unit == "MB" else _TextsColumn()
+        columns = (*Progress.get_default_columns(), column)
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task(title, total=None)
+
+            def update_bar(done: int, total: int | None) -> None:
+                progress.update(task, completed=done, total=total)
+
+            yield update_bar
+    else:
         scale = 1e6 if unit == "MB" else 1
-        yield lambda done, total: context.obj(
-            done / scale, (total or done) / scale, unit
-        )
-        return
-    column = DownloadColumn() if unit == "MB" else _TextsColumn()
-    columns = (*Progress.get_default_columns(), column)
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(title, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+        def update_line(done: int, total: int | None) -> None:
+            context.obj(done / scale, (total or done) / scale, unit)
+
+        yield update_line

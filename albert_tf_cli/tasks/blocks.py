@@ -129,7 +129,9 @@ def answer_blocks(
     # Each job is the input, which comes back beside its answers, and the arguments.
     jobs = ((x, (x,)) for x, _ in unfinished)
     run = run_jobs(functools.partial(with_warnings, function), jobs, engine, workers)
-    issued, truncated, total = set[str](), _Truncated(), 0
+    issued = set[str]()
+    truncated = _Truncated()
+    total = 0
     # Stop the workers at an error, not when the garbage is collected.
     with contextlib.closing(run):
         try:

@@ -166,7 +166,8 @@ class MultiLabel(_Classification):
         }
 
     def mistakes(self, model, examples, predicted):
-        truth, chosen = np.asarray(examples.y), predicted["chosen"]
+        truth = np.asarray(examples.y)
+        chosen = predicted["chosen"]
         probabilities = predicted["probabilities"]
         # The probability of what is true: that a class applies, or that it does not.
         given = np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-12)

@@ -6,7 +6,7 @@ from albert_tf import models
 from albert_tf.evaluation import cmrc_scores, entity_scores, regression_scores
 from albert_tf.files import BUNDLED
 import numpy as np
-from scipy.sparse import hstack
+from scipy.sparse import hstack, issparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
@@ -21,19 +21,20 @@ def accuracy(labels, found):
 def linear(vectors, model):
     """Return a baseline of features of texts; of pairs, differences and products."""
 
+    def features(x):
+        if not isinstance(x, tuple):
+            return vectors.transform(x)
+        first, second = (vectors.transform(texts) for texts in x)
+        if issparse(first):
+            return hstack([abs(first - second), first.multiply(second)])
+        return np.hstack([abs(first - second), first * second])
+
     def baseline(train, test):
         x, y = train
         vectors.fit([*x[0], *x[1]] if isinstance(x, tuple) else x)
-
-        def features(x):
-            if not isinstance(x, tuple):
-                return vectors.transform(x)
-            first, second = map(vectors.transform, x)
-            join = hstack if hasattr(first, "multiply") else np.hstack
-            product = first.multiply(second) if join is hstack else first * second
-            return join([abs(first - second), product])
-
-        return accuracy(test[1], model.fit(features(x), y).predict(features(test[0])))
+        model.fit(features(x), y)
+        test_x, test_y = test
+        return accuracy(test_y, model.predict(features(test_x)))
 
     return baseline
 
@@ -41,15 +42,18 @@ def linear(vectors, model):
 def cosine(vectors):
     """Return a baseline of the rank correlation of cosines, which learns no scores."""
 
+    def transform(texts):
+        table = vectors.transform(texts)
+        return table.toarray() if issparse(table) else table
+
     def baseline(train, test):
-        vectors.fit([*train[0][0], *train[0][1]])
-        first, second = (
-            np.asarray(x.todense()) if hasattr(x, "todense") else x
-            for x in map(vectors.transform, test[0])
-        )
+        (first_texts, second_texts), _ = train
+        vectors.fit([*first_texts, *second_texts])
+        (first_texts, second_texts), y = test
+        first, second = transform(first_texts), transform(second_texts)
         norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-        scores = (first * second).sum(1) / np.maximum(norms, 1e-9)
-        return regression_scores(np.array(test[1]), scores)["spearman"]
+        scores = (first * second).sum(axis=1) / np.maximum(norms, 1e-9)
+        return regression_scores(np.array(y), scores)["spearman"]
 
     return baseline
 
@@ -65,52 +69,66 @@ class TokenMeans:
             model = models.AlbertMaskedLM.from_checkpoint(BUNDLED[0])
             self.tokenizer = model.preprocessor.tokenizer
             self.table = np.array(model.backbone.embedding.token_embedding.embeddings)
-        means = [
-            self.table[row].mean(0) if len(row) else self.table[0] * 0
-            for row in self.tokenizer(texts).to_list()
-        ]
-        return np.array(means)
+        means = np.zeros((len(texts), self.table.shape[1]), self.table.dtype)
+        for number, ids in enumerate(self.tokenizer(texts).to_list()):
+            if ids:
+                means[number] = self.table[ids].mean(axis=0)
+        return means
 
 
 def conditional_random_field(train, test):
     """Score CRFsuite on the surrounding characters and their bigrams."""
     import sklearn_crfsuite
 
-    def features(text):
-        around = ["^", "^", *text, "$", "$"]
-        return [
-            [f"{at}={around[i + at]}" for at in range(5)]
-            + [f"{at}{at + 1}={around[i + at]}{around[i + at + 1]}" for at in range(4)]
-            for i in range(len(text))
-        ]
+    def features_of(text):
+        """Return a list of features per character of a text."""
+        padded = ["^", "^", *text, "$", "$"]
+        features = []
+        for i in range(len(text)):
+            # Two characters on either side.
+            window = padded[i : i + 5]
+            single = [f"{at}={window[at]}" for at in range(5)]
+            double = [f"{at}{at + 1}={window[at]}{window[at + 1]}" for at in range(4)]
+            features.append(single + double)
+        return features
 
-    def tags(text, spans):
-        row = ["O"] * len(text)
+    def tags_of(text, spans):
+        tags = ["O"] * len(text)
         for start, end, label in spans:
-            row[start:end] = [f"B-{label}"] + [f"I-{label}"] * (end - start - 1)
-        return row
+            for i in range(start, end):
+                tags[i] = f"B-{label}" if i == start else f"I-{label}"
+        return tags
 
+    def spans_of(tags):
+        prefixes = "".join(tag[0] for tag in tags)
+        spans = [match.span() for match in re.finditer("BI*", prefixes)]
+        return [(start, end, tags[start][2:]) for start, end in spans]
+
+    train_texts, train_spans = train
+    test_texts, test_spans = test
     model = sklearn_crfsuite.CRF(max_iterations=100, all_possible_transitions=True)
-    model.fit(list(map(features, train[0])), list(map(tags, *train)))
-    found = []
-    for row in model.predict(list(map(features, test[0]))):
-        line = "".join(tag[0] for tag in row)
-        spans = [match.span() for match in re.finditer("BI*", line)]
-        found.append([(start, end, row[start][2:]) for start, end in spans])
-    return entity_scores(test[1], found)["f1"]
+    model.fit(
+        [features_of(text) for text in train_texts],
+        [tags_of(*pair) for pair in zip(train_texts, train_spans, strict=True)],
+    )
+    tagged = model.predict([features_of(text) for text in test_texts])
+    return entity_scores(test_spans, [spans_of(tags) for tags in tagged])["f1"]
 
 
 def likeliest_clause(train, test):
     """Score the clause that shares the most character bigrams with the question."""
 
-    def pairs(text):
+    def bigrams(text):
         return {text[i : i + 2] for i in range(len(text) - 1)}
 
-    found = []
-    for question, context in zip(*test[0], strict=True):
-        asked, clauses = pairs(question), re.split("[，。；！？]", context)
-        found.append(max(clauses, key=lambda x, asked=asked: len(pairs(x) & asked)))
-    return cmrc_scores(found, [[text for _, text in row] for row in test[1]])["f1"]
+    (questions, contexts), answers = test
+    chosen = []
+    for question, context in zip(questions, contexts, strict=True):
+        clauses = re.split("[，。；！？]", context)
+        shared = [len(bigrams(clause) & bigrams(question)) for clause in clauses]
+        chosen.append(clauses[int(np.argmax(shared))])
+    expected = [[text for _, text in row] for row in answers]
+    return cmrc_scores(chosen, expected)["f1"]
 
 
 TFIDF = TfidfVectorizer(**CHARACTERS, sublinear_tf=True)

@@ -231,9 +231,12 @@ class OpenVinoInt8(OnnxInt8):
 
         compiled = openvino.Core().compile_model(self.path)
         names = [port.any_name for port in compiled.inputs]
-        self.model.call = lambda features: next(
-            iter(compiled([features[name] for name in names]).values())
-        )
+
+        def call(features):
+            outputs = compiled([features[name] for name in names])
+            return outputs[compiled.output(0)]
+
+        self.model.call = call
 
 
 # Modules that each engine requires.

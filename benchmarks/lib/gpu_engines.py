@@ -158,7 +158,8 @@ def _pretrain(row, arguments):
     from albert_tf.training import scheduled_optimizer
 
     length = full_length(arguments)
-    sizes, tokens = sizes_of(row, arguments.quick), batch_tokens("pretrain", arguments)
+    sizes = sizes_of(row, arguments.quick)
+    tokens = batch_tokens("pretrain", arguments)
     per_call = steps_per_call(arguments)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -191,7 +192,8 @@ def write_records(folder, vocabulary_size, count, length):
     )
     from albert_tf.pretraining.records.shard_files import token_dtype
 
-    random, content = np.random.default_rng(1), length - SPECIAL
+    random = np.random.default_rng(1)
+    content = length - SPECIAL
     ids = random.integers(5, vocabulary_size, count * content)
     arrays = {
         "token_ids": ids.astype(token_dtype(vocabulary_size)),
@@ -215,7 +217,8 @@ def run_transformers(row, arguments):
     import torch
     import transformers
 
-    job, device = row[0], "cuda" if torch.cuda.is_available() else "cpu"
+    job = row[0]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     sizes = sizes_of(row, arguments.quick)
     config = transformers_config(
         sizes, classifier_dropout_prob=0.0, attn_implementation="sdpa"

@@ -79,7 +79,8 @@ def _without_labels(results, name):
 
 def _cells(results, name, size, chinese):
     """Return our score, that of random weights, and the best baseline."""
-    values, best = scores(results, name, size), best_baseline(results, name, size)
+    values = scores(results, name, size)
+    best = best_baseline(results, name, size)
     is_better = best is not None and statistics.mean(values) > best[0]
     # Without labels, nothing is drawn by a seed.
     ours = _mean(values, chinese, is_bold=is_better, by_seed=size != "0")
@@ -101,7 +102,8 @@ def _mean(values, chinese, is_bold=False, by_seed=True):
 
 def _in_short(results, name, size, chinese):
     """Return our score, and in parentheses that of the best baseline."""
-    values, best = scores(results, name, size), best_baseline(results, name, size)
+    values = scores(results, name, size)
+    best = best_baseline(results, name, size)
     if not values:
         return ""
     text = f"{statistics.mean(values):.3f}"

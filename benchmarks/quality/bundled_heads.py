@@ -12,6 +12,7 @@ ASSETS is a folder as `benchmarks/speed/classify.py` takes. The results are in
 import argparse
 import collections
 from collections.abc import Callable, Iterator
+import dataclasses
 import os
 import pathlib
 from typing import Any
@@ -38,8 +39,16 @@ from benchmarks.lib.labelled_sets import (
 # Names of the head for the classes of THUCNews, in the order of class.txt. Share prices
 # are one of two classes of the head, and all of its society is one class here.
 TOPICS = [
-    *["财经", "房产", "股票", "教育", "科技"],
-    *["社会", "时政", "体育", "游戏", "娱乐"],
+    "财经",
+    "房产",
+    "股票",
+    "教育",
+    "科技",
+    "社会",
+    "时政",
+    "体育",
+    "游戏",
+    "娱乐",
 ]
 PARAPHRASE = {"0": "不同", "1": "相同"}
 # Words that praise or complain, for a baseline without labels.
@@ -67,11 +76,13 @@ def test_part(read):
 
 def long_reviews(assets):
     """Return 600 reviews of ChnSentiCorp with 150 to 480 characters."""
-    parts = [row for part in chnsenticorp(assets) for row in zip(*part, strict=True)]
-    rows = [(x, y) for x, y in parts if 150 <= len(x) <= 480]
-    order = np.random.default_rng(0).permutation(len(rows))[:600]
-    x, y = zip(*(rows[i] for i in order), strict=True)
-    return [*x], [*y]
+    reviews = []
+    for texts, classes in chnsenticorp(assets):
+        reviews += zip(texts, classes, strict=True)
+    long = [(text, label) for text, label in reviews if 150 <= len(text) <= 480]
+    order = np.random.default_rng(0).permutation(len(long))[:600]
+    chosen = [long[i] for i in order]
+    return [text for text, _ in chosen], [label for _, label in chosen]
 
 
 def traditional(read):
@@ -95,8 +106,8 @@ def labels(answer, x):
 
 
 def zero_shot(answer, x):
-    found = answer(rows_of(x), candidate_labels=TOPICS, hypothesis_template="{}")
-    return [row["labels"][0] for row in found]
+    ranked = answer(rows_of(x), candidate_labels=TOPICS, hypothesis_template="{}")
+    return [row["labels"][0] for row in ranked]
 
 
 def rows_of(x):
@@ -132,62 +143,74 @@ def commonest(x, y):
 
 def words(x, y):
     """Score the words of praise against those of blame."""
-    counts = (sum(map(text.count, PRAISE)) - sum(map(text.count, BLAME)) for text in x)
-    found = [SENTIMENT["1" if count >= 0 else "0"] for count in counts]
-    return accuracy(y, found)
+    answers = []
+    for text in x:
+        praise = sum(text.count(word) for word in PRAISE)
+        blame = sum(text.count(word) for word in BLAME)
+        answers.append(SENTIMENT["1" if praise >= blame else "0"])
+    return accuracy(y, answers)
 
 
 def shared_characters(x, y):
     """Score pairs that share at least two thirds of their characters."""
-    shares = [
-        len({*a} & {*b}) / max(1, len({*a} | {*b})) for a, b in zip(*x, strict=True)
-    ]
-    return accuracy(y, [PARAPHRASE[str(int(share >= 2 / 3))] for share in shares])
+    answers = []
+    for first, second in zip(*x, strict=True):
+        shared, either = set(first) & set(second), set(first) | set(second)
+        is_similar = len(shared) / max(1, len(either)) >= 2 / 3
+        answers.append(PARAPHRASE["1" if is_similar else "0"])
+    return accuracy(y, answers)
 
 
 def cosines(x, y):
     return COSINES["cosine of TF-IDF"]((x, y), (x, y))
 
 
-# By name: task, head, reader, answers, score, baseline.
-SENTENCES = ("sentiment-analysis", "sentiment")
-ROWS: dict[str, tuple[str, str, Callable, Callable, Callable, Callable | None]] = {
-    "ChnSentiCorp": (*SENTENCES, test_part(chnsenticorp), labels, accuracy, words),
-    "ChnSentiCorp, 150 to 480 characters": (
-        *(*SENTENCES, long_reviews),
-        *(labels, accuracy, words),
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A head and the data that it is measured on."""
+
+    task: str
+    head: str | None
+    read: Callable
+    answers: Callable
+    score: Callable
+    baseline: Callable | None
+
+
+def sentiment(read: Callable) -> Row:
+    """Return a row of the head that classifies reviews."""
+    return Row("sentiment-analysis", "sentiment", read, labels, accuracy, words)
+
+
+def similarity(task: str, head: str | None) -> Row:
+    """Return a row that scores the pairs of STS-B."""
+    return Row(task, head, test_part(stsb), scores, rank_correlation, cosines)
+
+
+ROWS = {
+    "ChnSentiCorp": sentiment(test_part(chnsenticorp)),
+    "ChnSentiCorp, 150 to 480 characters": sentiment(long_reviews),
+    "NLPCC 2014 shops": sentiment(test_part(shops)),
+    "the demo's reviews": sentiment(test_part(reviews)),
+    "THUCNews": Row(
+        "topic-classification", "topics", topics, labels, accuracy, commonest
     ),
-    "NLPCC 2014 shops": (*SENTENCES, test_part(shops), labels, accuracy, words),
-    "the demo's reviews": (*SENTENCES, test_part(reviews), labels, accuracy, words),
-    "THUCNews": ("topic-classification", "topics", topics, labels, accuracy, commonest),
-    "THUCNews, zero-shot": (
-        *("zero-shot-classification", "inference"),
-        *(topics, zero_shot, accuracy, commonest),
+    "THUCNews, zero-shot": Row(
+        "zero-shot-classification", "inference", topics, zero_shot, accuracy, commonest
     ),
-    "LCQMC": (
-        *("paraphrase", "paraphrase"),
-        *(pairs, labels, accuracy, shared_characters),
+    "LCQMC": Row(
+        "paraphrase", "paraphrase", pairs, labels, accuracy, shared_characters
     ),
-    "STS-B": (
-        *("text-similarity", "similarity"),
-        *(test_part(stsb), scores, rank_correlation, cosines),
-    ),
-    "STS-B, cosine of vectors": (
-        *("feature-extraction", ""),
-        *(test_part(stsb), scores, rank_correlation, cosines),
-    ),
-    "People's Daily": (
-        "ner",
-        "entities",
-        test_part(peoples_daily),
-        spans,
-        entity_f1,
-        None,
+    "STS-B": similarity("text-similarity", "similarity"),
+    "STS-B, cosine of vectors": similarity("feature-extraction", None),
+    "People's Daily": Row(
+        "ner", "entities", test_part(peoples_daily), spans, entity_f1, None
     ),
 }
 for name in ("ChnSentiCorp", "THUCNews", "LCQMC"):
-    task, head, read, *rest = ROWS[name]
-    ROWS[f"{name}, in Traditional"] = (task, head, traditional(read), *rest)
+    ROWS[f"{name}, in Traditional"] = dataclasses.replace(
+        ROWS[name], read=traditional(ROWS[name].read)
+    )
 
 
 def measured(
@@ -195,20 +218,15 @@ def measured(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the scores of each row."""
     for name in names:
-        task, head, read, answers_of, score, baseline = ROWS[name]
-        x, y = read(assets)
+        row = ROWS[name]
+        all_x, all_y = row.read(assets)
         # The same examples every time.
-        order = np.random.default_rng(0).permutation(len(y))[:count]
-        x, y = select(x, y, order)
-        answer = albert_tf.pipeline(task, model, head=head or None)
-        yield (
-            name,
-            {
-                "examples": len(y),
-                "score": float(score(y, answers_of(answer, x))),
-                "baseline": baseline and float(baseline(x, y)),
-            },
-        )
+        order = np.random.default_rng(0).permutation(len(all_y))[:count]
+        x, y = select(all_x, all_y, order)
+        answer = albert_tf.pipeline(row.task, model, head=row.head)
+        score = float(row.score(y, row.answers(answer, x)))
+        baseline = None if row.baseline is None else float(row.baseline(x, y))
+        yield name, {"examples": len(y), "score": score, "baseline": baseline}
 
 
 def main() -> None:
@@ -219,13 +237,13 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=ROWS)
     parser.add_argument("--examples", type=int, default=2000)
     given = parser.parse_args()
-    found: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     for name, row in measured(given.model, given.assets, given.rows, given.examples):
-        found[name] = row
+        rows[name] = row
         baseline = "" if row["baseline"] is None else f"{row['baseline']:.3f}"
         print(f"{name:<32}{row['score']:.3f}  {baseline}", flush=True)
         settings = {"model": given.model, "examples": given.examples}
-        write_results("bundled_heads", {"settings": settings, "rows": found})
+        write_results("bundled_heads", {"settings": settings, "rows": rows})
 
 
 if __name__ == "__main__":

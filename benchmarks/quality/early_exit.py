@@ -66,11 +66,13 @@ def mean_layers(model, x, patience):
         mask = features["padding_mask"]
         states = network(features)["hidden_states"][1:]
         left = np.full(len(mask), last)
-        label, confirmed = np.full(len(mask), -1), np.zeros(len(mask), int)
+        label = np.full(len(mask), -1)
+        confirmed = np.zeros(len(mask), int)
         for number, state in enumerate(states[:-1], start=1):
             outputs = np.array(model.classify_states([state], mask))
             same = outputs.argmax(-1) == label
-            label, confirmed = outputs.argmax(-1), np.where(same, confirmed + 1, 0)
+            label = outputs.argmax(-1)
+            confirmed = np.where(same, confirmed + 1, 0)
             left = np.where(confirmed >= patience, np.minimum(left, number), left)
         counts.extend(left)
     return float(np.mean(counts))

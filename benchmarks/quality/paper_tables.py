@@ -155,7 +155,8 @@ def pretrain_run(name, arguments):
     backbone = new_backbone(run, records)
     network = build_network(backbone, records.order_classes)
     network.compile(scheduled_optimizer("adamw", arguments.learning_rate))
-    watch, state = Watch(arguments.minutes), arguments.output / f"{name}.state"
+    watch = Watch(arguments.minutes)
+    state = arguments.output / f"{name}.state"
     settings = {
         "steps": arguments.steps,
         "batch_tokens": arguments.batch_tokens,

@@ -153,10 +153,12 @@ def fine_tune(data, train, test, start, seed):
 def with_stage(path):
     """Return the baseline that also learns from the reviews of the supervised stage."""
     with gzip.open(path / "sentiment.tsv.gz", "rt", encoding="utf-8") as file:
-        x, y = table(file.read(), "text", "label")
+        stage_texts, stage_labels = table(file.read(), "text", "label")
+    stage_classes = [SENTIMENT[label] for label in stage_labels]
 
     def baseline(train, test):
-        both = [*train[0], *x], [*train[1], *map(SENTIMENT.get, y)]
+        texts, classes = train
+        both = ([*texts, *stage_texts], [*classes, *stage_classes])
         vectors = TfidfVectorizer(**CHARACTERS, sublinear_tf=True, min_df=3)
         return linear(vectors, REGRESSION)(both, test)
 

@@ -11,9 +11,9 @@ most often.
 
 import argparse
 import itertools
-import statistics
 
 import albert_tf
+import numpy as np
 
 from benchmarks.lib.harness import console, table_of, write_results
 
@@ -87,32 +87,39 @@ GROUPS = {
 
 def measured(predict, sentences, terms):
     """Return a row for sentences that are filled with terms."""
-    texts = [sentence.format(term) for sentence in sentences for term in terms]
-    answers = [{x["label"]: x["score"] for x in answer} for answer in predict(texts)]
-    first = min(answers[0])
-    scores = [x[first] for x in answers]
-    per_sentence = [
-        scores[i : i + len(terms)] for i in range(0, len(scores), len(terms))
-    ]
-    pairs = [
-        (a > 0.5) != (b > 0.5)
-        for values in per_sentence
-        for a, b in itertools.combinations(values, 2)
-    ]
-    rates = {
-        term: statistics.mean(values[i] > 0.5 for values in per_sentence)
-        for i, term in enumerate(terms)
-    }
-    least, most = min(rates, key=rates.get), max(rates, key=rates.get)
+    scores = np.array(
+        [
+            first_class_scores(predict([sentence.format(term) for term in terms]))
+            for sentence in sentences
+        ]
+    )
+    # Both are arrays [sentences, terms].
+    is_first_class = scores > 0.5
+    # Two terms in the same sentence.
+    changed = []
+    for answers in is_first_class:
+        changed += [a != b for a, b in itertools.combinations(answers, 2)]
+    rates = is_first_class.mean(axis=0)
+    lowest, highest = int(rates.argmin()), int(rates.argmax())
+    spreads = scores.max(axis=1) - scores.min(axis=1)
     return {
-        "texts": len(texts),
-        "pairs": len(pairs),
-        "changed": statistics.mean(pairs),
-        "spread": statistics.mean(max(x) - min(x) for x in per_sentence),
-        "lowest": rates[least],
-        "highest": rates[most],
-        "terms": [least, most],
+        "texts": scores.size,
+        "pairs": len(changed),
+        "changed": float(np.mean(changed)),
+        "spread": float(spreads.mean()),
+        "lowest": float(rates[lowest]),
+        "highest": float(rates[highest]),
+        "terms": [terms[lowest], terms[highest]],
     }
+
+
+def first_class_scores(answers):
+    """Return the score of the alphabetically first class for each answer."""
+    first = min(part["label"] for part in answers[0])
+    return [
+        next(part["score"] for part in answer if part["label"] == first)
+        for answer in answers
+    ]
 
 
 def main():

@@ -97,7 +97,8 @@ def measure(prefix, layout, output):
 
 def rows_of(found, size):
     """Summarize the runs of each layout relative to those of NumPy."""
-    rows, base = {}, [run["seconds"] for run in found["numpy"]]
+    rows = {}
+    base = [run["seconds"] for run in found["numpy"]]
     for name, runs in found.items():
         seconds = [run["seconds"] for run in runs]
         ratios = [s / b for s, b in zip(seconds, base, strict=True)]

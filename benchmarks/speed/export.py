@@ -129,17 +129,18 @@ def example_features(task, length):
     return features
 
 
-def latencies(calls, features, seconds):
-    """Return the median times in milliseconds of functions, which take turns."""
-    times = [[] for _ in calls]
-    end = time.perf_counter() + seconds
-    while len(times[0]) < 8 or time.perf_counter() < end:
-        for call, taken in zip(calls, times, strict=True):
+def latencies(models, features, seconds):
+    """Return the median milliseconds of models by name, which take turns."""
+    times = {name: [] for name in models}
+    rounds, end = 0, time.perf_counter() + seconds
+    while rounds < 8 or time.perf_counter() < end:
+        for name, model in models.items():
             start = time.perf_counter()
-            call(features)
-            taken.append(1000 * (time.perf_counter() - start))
+            model.call(features)
+            times[name].append(1000 * (time.perf_counter() - start))
+        rounds += 1
     # The first call prepares some engines.
-    return [float(np.median(taken[1:])) for taken in times]
+    return {name: float(np.median(taken[1:])) for name, taken in times.items()}
 
 
 def speed_table(size, task, files, arguments):
@@ -150,19 +151,19 @@ def speed_table(size, task, files, arguments):
     for column in ("", "MB", "of weights", "difference"):
         table.add_column(column, no_wrap=True)
     models = opened(files, arguments.threads)
-    calls = [model.call for model in models.values()]
-    columns = []
+    # The milliseconds by length, then by model.
+    times = {}
     for length in LENGTHS:
         table.add_column(f"ms, {length} tokens")
         table.add_column("ratio")
         features = example_features(task, length)
-        columns.append(latencies(calls, features, arguments.seconds * len(calls)))
-    for (name, model), times in zip(
-        models.items(), zip(*columns, strict=True), strict=True
-    ):
+        times[length] = latencies(models, features, arguments.seconds * len(models))
+    reference = next(iter(models))
+    for name, model in models.items():
         cells = []
-        for taken, column in zip(times, columns, strict=True):
-            cells += [f"{taken:.1f}", f"{taken / column[0]:.2f}"]
+        for taken in times.values():
+            ratio = taken[name] / taken[reference]
+            cells += [f"{taken[name]:.1f}", f"{ratio:.2f}"]
         count = bytes_of(files[name])
         # A SavedModel returns probabilities, which are not compared.
         is_served = isinstance(model, ServedModel)
@@ -173,15 +174,7 @@ def speed_table(size, task, files, arguments):
 
 
 def agreement_table(task, files, arguments):
-    data = [read_labelled_texts(path) for path in arguments.texts]
-    # One or two columns of texts, and the labels.
-    columns = [x.x if x.pairs else (x.x,) for x in data]
-    labels = np.array([str(label) for part in data for label in part.labels])
-    chosen = np.random.default_rng(1).permutation(len(labels))[: arguments.examples]
-    parts = [
-        np.concatenate(part)[chosen].tolist() for part in zip(*columns, strict=True)
-    ]
-    texts, labels = tuple(parts) if len(parts) > 1 else parts[0], labels[chosen]
+    texts, labels = read_sample(arguments.texts, arguments.examples)
     title = f"{arguments.model}, {len(labels)} examples"
     table = Table(
         "", "MB", "labels as Keras", "accuracy", title=title, title_justify="left"
@@ -190,11 +183,30 @@ def agreement_table(task, files, arguments):
     of_keras = np.array(task.class_names)[logits.argmax(-1)]
     table.add_row("Keras", "", "", f"{np.mean(of_keras == labels):.4f}")
     for name, model in opened(files, arguments.threads).items():
-        found = model.predict(texts)["label"]
-        agreement, accuracy = np.mean(found == of_keras), np.mean(found == labels)
-        cells = [f"{bytes_of(files[name]) / 1e6:.2f}", f"{agreement:.4f}"]
-        table.add_row(name, *cells, f"{accuracy:.4f}")
+        answers = model.predict(texts)["label"]
+        table.add_row(
+            name,
+            f"{bytes_of(files[name]) / 1e6:.2f}",
+            f"{np.mean(answers == of_keras):.4f}",
+            f"{np.mean(answers == labels):.4f}",
+        )
     return table
+
+
+def read_sample(paths, count):
+    """Return texts, or two columns of pairs, and labels: a random sample of files."""
+    labels, columns = [], []
+    for path in paths:
+        data = read_labelled_texts(path)
+        labels += map(str, data.labels)
+        parts = data.x if data.pairs else (data.x,)
+        columns = columns or [[] for _ in parts]
+        for column, part in zip(columns, parts, strict=True):
+            column += part
+    chosen = np.random.default_rng(1).permutation(len(labels))[:count]
+    sample = [[column[i] for i in chosen] for column in columns]
+    texts = sample[0] if len(sample) == 1 else tuple(sample)
+    return texts, np.array(labels)[chosen]
 
 
 if __name__ == "__main__":

@@ -136,7 +136,8 @@ def run_wave(names, arguments, end):
     """Return the results of rows that compile at once and measure in turn."""
     if not names:
         return {}
-    compiled, turn = threading.Barrier(len(names)), threading.Lock()
+    compiled = threading.Barrier(len(names))
+    turn = threading.Lock()
     run = functools.partial(
         run_process, arguments=arguments, end=end, compiled=compiled, turn=turn
     )

@@ -10,6 +10,7 @@ file of ONNX Runtime's `quantize_dynamic`, which has one scale per batch.
 """
 
 import argparse
+import functools
 import pathlib
 import tempfile
 import warnings
@@ -51,8 +52,8 @@ def main():
 def measured(folder, file, arguments):
     """Return the rows of the files of a model, and the number of examples."""
     answer = pipeline(path=folder)
-    task, trained = task_named(answer.task), answer.model
-    read = checked_reader(task)
+    trained = answer.model
+    read = checked_reader(task_named(answer.task))
     examples = read_remembered(
         folder, ColumnOptions(), lambda x: read(file, x, trained.get_config())
     )
@@ -61,22 +62,22 @@ def measured(folder, file, arguments):
     with tempfile.TemporaryDirectory() as temporary:
         models = written(trained, pathlib.Path(temporary))
         runs = {
-            name: lambda model=model: model.predict(examples.x)
+            name: functools.partial(model.predict, examples.x)
             for name, model in models.items()
         }
         rows = compared(in_turn(runs, arguments.rounds), to="float32")
         expected = models["float32"].predict(examples.x)
         for name, model in models.items():
-            found, one = model.predict(examples.x), model.predict(alone.x, 1)
-            same = found["probabilities"][: len(alone)] - one["probabilities"]
-            size = pathlib.Path(model.path).stat().st_size / 1e6
-            rows[name] |= {
-                "MB": size,
-                "accuracy": float(np.mean(found["label"] == np.array(examples.y))),
-                "as float32": float(np.mean(found["label"] == expected["label"])),
-                "one batch": float(np.abs(same).max()),
-                "texts/s": len(examples) / rows[name]["seconds"],
-            }
+            answers = model.predict(examples.x)
+            labels = answers["label"]
+            together = answers["probabilities"][: len(alone)]
+            one_by_one = model.predict(alone.x, 1)["probabilities"]
+            row = rows[name]
+            row["MB"] = pathlib.Path(model.path).stat().st_size / 1e6
+            row["accuracy"] = float(np.mean(labels == np.array(examples.y)))
+            row["as float32"] = float(np.mean(labels == expected["label"]))
+            row["one batch"] = float(np.abs(together - one_by_one).max())
+            row["texts/s"] = len(examples) / row["seconds"]
     return rows, {"examples": len(examples)}
 
 
@@ -84,27 +85,30 @@ def written(task, folder):
     """Return the models of the files by name."""
     from albert_tf.export import onnx as write
 
-    names = ("float32", "int8", "int8, a scale per batch")
-    paths = [folder / f"{i}.onnx" for i in range(3)]
-    for name, path in zip(names[:2], paths, strict=False):
-        write(task, path, precision=name)
-    model = onnx.load(paths[0])
+    paths = {
+        "float32": folder / "float32.onnx",
+        "int8": folder / "int8.onnx",
+        "int8, a scale per batch": folder / "dynamic.onnx",
+    }
+    for precision in ("float32", "int8"):
+        write(task, paths[precision], precision=precision)
+    model = onnx.load(paths["float32"])
     # Without the checksum of the other file.
     settings = {x.key: x.value for x in model.metadata_props if x.key == SETTINGS}
+    dynamic = paths["int8, a scale per batch"]
     quantization.quantize_dynamic(
         model,
-        paths[2],
+        dynamic,
         op_types_to_quantize=["MatMul", "Gather"],
         weight_type=quantization.QuantType.QInt8,
         per_channel=True,
         # As albert-tf: 7 bits, for processors without VNNI.
         reduce_range=True,
     )
-    model = onnx.load(paths[2])
+    model = onnx.load(dynamic)
     onnx.helper.set_model_props(model, settings)
-    onnx.save(model, paths[2])
-    pairs = zip(names, paths, strict=True)
-    return {name: OnnxModel(path, threads=1) for name, path in pairs}
+    onnx.save(model, dynamic)
+    return {name: OnnxModel(path, threads=1) for name, path in paths.items()}
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ included if they are installed.
 """
 
 import argparse
+import functools
 import os
 import pathlib
 import statistics
@@ -39,9 +40,10 @@ def calls(size, vocabulary, text):
     directory = pathlib.Path(tempfile.mkdtemp(), "1")
     albert_tf.export.saved_model(ours, directory)
     loaded = tf.saved_model.load(str(directory))
-    serve, texts = loaded.signatures["serving_default"], tf.constant([text])
+    serve = loaded.signatures["serving_default"]
+    texts = tf.constant([text])
     theirs = KerasHub(size, vocabulary).model
-    found = {
+    predictions = {
         "SavedModel": lambda: serve(text=texts)["probabilities"].numpy(),
         "albert-tf predict": lambda: ours.predict([text], verbose=0),
         # Takes strings because the model includes its preprocessor.
@@ -50,8 +52,8 @@ def calls(size, vocabulary, text):
     for engine in installed():
         if engine in (Transformers, OnnxModel, OnnxInt8, LiteRTInt8):
             model = engine(size, vocabulary)
-            found[engine.name] = lambda model=model: model.predict([text], 1)
-    return found, loaded
+            predictions[engine.name] = functools.partial(model.predict, [text], 1)
+    return predictions, loaded
 
 
 def main():
@@ -65,12 +67,12 @@ def main():
     vocabulary = f"{arguments.assets}/released/vocab/vocab_zh_21128.txt"
     text = "今天天气很好我们一起去公园里走走然后再回家吃饭好不好呀朋友"[:30]
     # Keep the SavedModel alive: its signature does not hold the variables.
-    found, _alive = calls(arguments.size, vocabulary, text)
-    times = {name: [] for name in found}
+    predictions, _alive = calls(arguments.size, vocabulary, text)
+    times = {name: [] for name in predictions}
     rate = matrix_rate()
     # The first round is a warm-up.
     for number in range(arguments.rounds + 1):
-        for name, call in found.items():
+        for name, call in predictions.items():
             call()
             for _ in range(arguments.calls if number else 4):
                 start = time.perf_counter()

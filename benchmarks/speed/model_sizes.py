@@ -47,7 +47,8 @@ def measure(name, batch_size, length, steps):
     from benchmarks.speed.pretraining_step import Ours, random_batch
 
     sizes = sizes_of(name)
-    job, times = Ours(sizes, *random_batch(sizes, batch_size, length)), []
+    job = Ours(sizes, *random_batch(sizes, batch_size, length))
+    times = []
     # The first one is traced.
     for _ in range(steps + 1):
         wall, cpu = time.perf_counter(), time.process_time()

@@ -81,19 +81,21 @@ def measure(assets, without):
 
     switch_off(without)
     vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")
-    found = []
-    for engine_cls, (job, size, data, count, _) in columns().values():
+    measured = {}
+    for title, (engine_cls, (job, size, data, count, _)) in columns().items():
         read, sequence_length = DATA[data]
         x, y = read(assets, count)
         engine = engine_cls(f"albert_{size}_zh", vocabulary, sequence_length)
-        given = (x, y) if job == "fit" else (x,)
-        run = functools.partial(getattr(engine, job), *given, batch_size=32)
+        if job == "fit":
+            run = functools.partial(engine.fit, x, y, batch_size=32)
+        else:
+            run = functools.partial(engine.predict, x, batch_size=32)
         run()
         seconds = min(timed(run)[0] for _ in range(REPEATS[job]))
         # In kilobytes on Linux.
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        found.append((seconds, peak))
-    return found
+        measured[title] = {"seconds": seconds, "GB": peak}
+    return measured
 
 
 def main():
@@ -104,43 +106,50 @@ def main():
     parser.add_argument("--without", choices=OFF, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.without:
-        found = measure(pathlib.Path(arguments.assets), arguments.without)
-        print(json.dumps(found))
+        measured = measure(pathlib.Path(arguments.assets), arguments.without)
+        print(json.dumps(measured))
         return
-    names = list(columns())
-    found = {name: [] for name in OFF}
+    rounds = {name: [] for name in OFF}
     for number in range(arguments.rounds):
-        command = [sys.executable, "-m", "benchmarks.speed.optimizations"]
-        command += ["--assets", arguments.assets]
         for name in list(OFF) if number % 2 == 0 else reversed(OFF):
-            printed = subprocess.run(
-                [*command, "--without", name],
-                env={**os.environ, **OFF[name]},
-                check=True,
-                capture_output=True,
-                text=True,
-            ).stdout
-            found[name].append(json.loads(printed.splitlines()[-1]))
-            print(f"round {number + 1}, {name}: {found[name][-1]}", flush=True)
-    # The least seconds and gigabytes by column.
-    least = {
-        name: {
-            column: [min(values) for values in zip(*runs, strict=True)]
-            for column, runs in zip(names, zip(*rounds, strict=True), strict=True)
+            measured = measure_in_process(arguments.assets, name)
+            rounds[name].append(measured)
+            print(f"round {number + 1}, {name}: {measured}", flush=True)
+    seconds = {name: least(rounds[name], "seconds") for name in OFF}
+    gigabytes = {name: least(rounds[name], "GB") for name in OFF}
+    rows = {}
+    for name in OFF:
+        rows[name] = {
+            title: value / seconds[ALL][title] for title, value in seconds[name].items()
         }
-        for name, rounds in found.items()
-    }
-    rows = {
-        name: {column: row[column][0] / least[ALL][column][0] for column in names}
-        | {f"{x}, GB": row[x][1] for x in names if "fit" in x and "float32" in x}
-        for name, row in least.items()
-    }
+        for title, value in gigabytes[name].items():
+            if "fit" in title and "float32" in title:
+                rows[name][f"{title}, GB"] = value
 
     from benchmarks.lib.harness import console, table_of, write_results
 
     console.print(table_of(rows, rows[ALL]))
-    seconds = {column: least[ALL][column][0] for column in names}
-    write_results("optimizations", {"seconds": seconds, "rows": rows})
+    write_results("optimizations", {"seconds": seconds[ALL], "rows": rows})
+
+
+def measure_in_process(assets, without):
+    """Return what `measure` does, from a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.speed.optimizations"]
+    printed = subprocess.run(
+        [*command, "--assets", assets, "--without", without],
+        env={**os.environ, **OFF[without]},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return json.loads(printed.splitlines()[-1])
+
+
+def least(rounds, unit):
+    """Return the least value of the rounds in each column."""
+    return {
+        title: min(measured[title][unit] for measured in rounds) for title in rounds[0]
+    }
 
 
 if __name__ == "__main__":

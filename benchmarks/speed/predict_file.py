@@ -49,27 +49,33 @@ def main():
         script = folder / "predict.py"
         script.write_text(CODE, "utf-8")
         for count in arguments.counts:
-            texts, output = folder / f"{count}.tsv", folder / f"{count}.out"
-            repeated = itertools.islice(itertools.cycle(rows), count)
+            texts = folder / f"{count}.tsv"
             with texts.open("w", encoding="utf-8") as file:
-                file.writelines(itertools.chain([header], repeated))
+                file.write(header)
+                file.writelines(itertools.islice(itertools.cycle(rows), count))
+            output = folder / f"{count}.{arguments.ending}"
             command = [sys.executable, script, "predict", arguments.model, texts]
-            command += ["--output", output.with_suffix(f".{arguments.ending}")]
-            start = time.perf_counter()
-            path = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
-            printed = subprocess.run(
-                command,
-                env={**os.environ, "PYTHONPATH": path},
-                check=True,
-                stdout=subprocess.PIPE,
-                text=True,
-            ).stdout
-            rate = count / (time.perf_counter() - start)
-            own, worker = json.loads(printed.splitlines()[-1])
+            seconds, own, worker = run_measured([*command, "--output", output])
             print(
-                f"{count:,} texts: {rate:,.0f} texts per s, "
+                f"{count:,} texts: {count / seconds:,.0f} texts per s, "
                 f"main process {own:.0f} MB, largest worker {worker:.0f} MB"
             )
+
+
+def run_measured(command):
+    """Return the seconds of a command, its MB and those of its largest worker."""
+    path = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
+    start = time.perf_counter()
+    printed = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": path},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    seconds = time.perf_counter() - start
+    own, worker = json.loads(printed.splitlines()[-1])
+    return seconds, own, worker
 
 
 if __name__ == "__main__":

@@ -54,7 +54,9 @@ def measure(size, length, seconds):
 
     def end_batch(batch, logs):
         times.append((time.perf_counter(), time.process_time()))
-        classifier.stop_training = batch and times[-1][0] - times[0][0] > seconds
+        # The first batch is not measured: its end is the start.
+        measured = times[-1][0] - times[0][0]
+        classifier.stop_training = measured > seconds
 
     timer = keras.callbacks.LambdaCallback(on_train_batch_end=end_batch)
     x = {

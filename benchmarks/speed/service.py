@@ -71,7 +71,8 @@ def main():
     parser.add_argument("--requests", type=int, default=20_000)
     arguments = parser.parse_args()
     warm, count = arguments.requests // 20, arguments.requests
-    refused, memory = collections.Counter(), collections.defaultdict(list)
+    refused = collections.Counter()
+    memory = collections.defaultdict(list)
     start = time.perf_counter()
     with tempfile.TemporaryFile() as log, contextlib.ExitStack() as stack:
         stack.callback(os.dup2, os.dup(2), 2)

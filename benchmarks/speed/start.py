@@ -61,7 +61,8 @@ def main():
     for kind, ending in (("onnx", "onnx"), ("litert", "tflite")):
         commands[f"{kind} int8"] = file = folder / f"int8.{ending}"
         run(command, "export", model, file, "--format", kind, "--precision", "int8")
-    rounds, answers = [], {name: [] for name in commands}
+    rounds = []
+    answers = {name: [] for name in commands}
     for _ in range(arguments.rounds):
         stages = run(sys.executable, "-c", STAGES, MICRO).output
         rounds.append(json.loads(stages))

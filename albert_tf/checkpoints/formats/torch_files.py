@@ -1,11 +1,12 @@
 """Files of weights of PyTorch: safetensors and pickles, whole or in shards."""
 
+import contextlib
 import dataclasses
 import pathlib
 import pickle
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -173,27 +174,35 @@ def _open_file(path: pathlib.Path) -> Weights:
             check_unchanged=lambda: None,
         )
     check_unchanged = change_check(path)
-    shapes = _from_file(
-        path, lambda x: {y: x.get_slice(y).get_shape() for y in [*x.keys()]}
-    )
+    with _safetensors(path) as file:
+        # The file is not iterable itself.
+        names = list(file.keys())
+        shapes = {name: file.get_slice(name).get_shape() for name in names}
+        metadata = file.metadata() or {}
+
+    def read(name: str) -> np.ndarray:
+        # Opened for each tensor, because an open file keeps what it has read in memory.
+        with _safetensors(path) as file:
+            return file.get_tensor(name)
+
     return Weights(
         path=path,
         shapes=shapes,
-        read=lambda name: _from_file(path, lambda file: file.get_tensor(name)),
+        read=read,
         check_unchanged=check_unchanged,
-        metadata=_from_file(path, lambda file: file.metadata()) or {},
+        metadata=metadata,
     )
 
 
-def _from_file(path: pathlib.Path, read: Callable[[Any], Any]) -> Any:
-    """Call `read` on a safetensors file."""
-    # Opened for each tensor, because an open file keeps what it has read in memory.
+@contextlib.contextmanager
+def _safetensors(path: pathlib.Path) -> Iterator[Any]:
+    """Open a file of safetensors; errors name it."""
     safetensors = import_extra("safetensors")
     with (
         name_damage(path, safetensors.SafetensorError, OSError),
         safetensors.safe_open(path, "numpy") as file,
     ):
-        return read(file)
+        yield file
 
 
 def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:

@@ -24,19 +24,25 @@ def unfold(place: str, record: dict[str, Any]) -> dict[str, Any]:
     """Return a record whose text and label are fields.
 
     A record is that of the JSON of Label Studio, of doccano with `annotations`, or of
-    CLUEWSC, in whose text _the noun_ and [the pronoun] are marked. Others are returned
-    as they are.
+    CLUEWSC. Others are returned as they are.
     """
-    annotations, target = record.get("annotations"), record.get("target")
+    annotations = record.get("annotations")
     if isinstance(annotations, list):
         if isinstance(record.get("data"), dict):
             return _label_studio(place, record["data"], annotations)
         if annotations and isinstance(annotations[0], dict):
-            return record | {"label": _doccano_labels(annotations)}
+            return {**record, "label": _doccano_labels(annotations)}
+    target = record.get("target")
     if isinstance(target, dict) and "span1_text" in target:
-        rest = {name: value for name, value in record.items() if name != "target"}
-        return rest | {"text": marked_text(record["text"], target)}
+        return _cluewsc(record, target)
     return record
+
+
+def _cluewsc(record: dict[str, Any], target: dict[str, Any]) -> dict[str, Any]:
+    """Return a record in whose text _the noun_ and [the pronoun] are marked."""
+    marked = {**record, "text": marked_text(record["text"], target)}
+    del marked["target"]
+    return marked
 
 
 def _doccano_labels(annotations: list[dict[str, Any]]) -> list:

@@ -73,13 +73,18 @@ def guess_encoding(data: bytes) -> Guess:
 def _encoding_of_wide_ascii(data: bytes) -> str | None:
     """Return UTF-16 or UTF-32 if their zeros are beside the characters of ASCII."""
     head = data[:4000]
-    # ASCII characters have one byte of 0 in two, or three in four.
-    zeros = [head[position::4].count(0) for position in range(4)]
-    if 25 * sum(zeros) <= len(head):
+    # The bytes of "A", and which of them are 0:
+    # utf-16-le  41 00        second and fourth of four
+    # utf-16-be  00 41        first and third
+    # utf-32-le  41 00 00 00  second to fourth
+    # utf-32-be  00 00 00 41  first to third
+    first, second, third, fourth = (head[place::4].count(0) for place in range(4))
+    if 25 * (first + second + third + fourth) <= len(head):
         return None
-    is_utf32 = max(min(zeros[:2]), min(zeros[2:])) > len(head) // 5
-    order = "be" if zeros[0] + zeros[2] > zeros[1] + zeros[3] else "le"
-    return f"utf-32-{order}" if is_utf32 else f"utf-16-{order}"
+    order = "be" if first + third > second + fourth else "le"
+    # In UTF-32, two neighbours are 0 nearly everywhere, a quarter of the bytes each.
+    neighbours = max(min(first, second), min(third, fourth))
+    return f"utf-32-{order}" if neighbours > len(head) // 5 else f"utf-16-{order}"
 
 
 def _guess_beside_utf8(data: bytes) -> Guess:

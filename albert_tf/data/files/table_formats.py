@@ -46,7 +46,8 @@ def read_rows(
         FileNotFoundError: if the file does not exist.
         AlbertError: if the file holds no table. Names the line.
     """
-    kind, suffix = detect_format(path), endings(path)[0]
+    kind = detect_format(path)
+    suffix = endings(path)[0]
     if kind != suffix and kind in (".xlsx", ".parquet"):
         warnings.warn(f"{path} is a {kind} file. Read as such.", stacklevel=2)
     if kind == ".xlsx":

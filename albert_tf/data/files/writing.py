@@ -66,17 +66,21 @@ def _write_json(file: TextIO, records: Iterable[dict[str, Any]]) -> None:
 def _write_cells(
     file: TextIO, records: Callable[[], Iterator[dict[str, Any]]], suffix: str
 ) -> None:
-    names = list(dict.fromkeys(itertools.chain.from_iterable(records())))
-    cells = ([record.get(name) for name in names] for record in records())
-    table: Iterable[list] = itertools.chain([names], cells)
+    """Write a table with a column for each name that a record has."""
+    # A dict keeps the order in which the names occur first.
+    ordered = dict.fromkeys(name for record in records() for name in record)
+    names = list(ordered)
+    rows = ([record.get(name) for name in names] for record in records())
+    table: Iterable[list] = itertools.chain([names], rows)
     if suffix == ".csv":
         # Excel reads UTF-8 only with a byte order mark.
         file.write("\ufeff")
         style: Any = {"lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}
         csv.writer(file, **style).writerows(table)
         return
-    for values in table:
-        file.write("\t".join(map(_without_breaks, values)) + "\n")
+    for row in table:
+        cells = [_without_breaks(value) for value in row]
+        file.write("\t".join(cells) + "\n")
 
 
 def _without_breaks(value: object) -> str:

@@ -58,7 +58,7 @@ def class_names(labels: Iterable) -> list:
             "the names of all lists, [name for names in labels for name in names]."
         )
     names = {as_label(value) for value in values if not is_missing(value)} - {""}
-    # Not a label of a list in JSON, but its name.
+    # A plain string for each subclass, such as the only label of a list in JSON.
     names = {str(name) if isinstance(name, str) else name for name in names}
     numbers: dict[Any, Any] = {name: number_of(name) for name in names}
     if None in numbers.values():

@@ -194,12 +194,16 @@ def _without_prefixes(
 
 def _are_labels(names: list[str]) -> bool:
     """Return whether names are labels or parts of speech, without a prefix."""
-    return bool(names) and not any(
-        _OTHER_SEPARATOR.fullmatch(x)
-        or (x[:1].isupper() and _before(x))
-        or (x[-1:].isupper() and _after(x))
-        for x in names
-    )
+    return bool(names) and not any(_may_have_prefix(name) for name in names)
+
+
+def _may_have_prefix(name: str) -> bool:
+    """Return whether a name looks like a label with a prefix, or a suffix."""
+    if _OTHER_SEPARATOR.fullmatch(name):
+        return True
+    if name[:1].isupper() and _before(name):
+        return True
+    return name[-1:].isupper() and bool(_after(name))
 
 
 def _outside_among_labels(names: list[str]) -> list[str]:

@@ -52,15 +52,20 @@ def _parse_span(value: Any) -> Span:
         first, last, label = value
         start, end = operator.index(first), operator.index(last)
     except (TypeError, ValueError):
-        label = None
+        raise _not_a_span(value) from None
     if not isinstance(label, (str, numbers.Integral)):
-        raise AlbertError(
-            f"{value!r} is not a span. Expected (start, end, label), with offsets "
-            'in characters, such as (0, 2, "LOC"). Convert the tags of characters '
-            "with [albert_tf.data.tags_to_spans(tags) for tags in y], and dicts "
-            'with [[(s["start"], s["end"], s["label"]) for s in row] for row in y].'
-        )
+        raise _not_a_span(value)
     return start, end, str(label)
+
+
+def _not_a_span(value: Any) -> AlbertError:
+    """Return the error about a value of another form."""
+    return AlbertError(
+        f"{value!r} is not a span. Expected (start, end, label), with offsets "
+        'in characters, such as (0, 2, "LOC"). Convert the tags of characters '
+        "with [albert_tf.data.tags_to_spans(tags) for tags in y], and dicts "
+        'with [[(s["start"], s["end"], s["label"]) for s in row] for row in y].'
+    )
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:

@@ -140,14 +140,16 @@ class SlashReader:
 def has_slashes(line: str) -> bool:
     """Return whether all parts of a line are words with a tag, or brackets."""
     parts = _SPACED_LABEL.sub(r"\1\2", line).split()
-    are_open = any(map(_opens, parts))
-    return any("/" in part[1:] for part in parts) and all(
-        "/" in part[1:] or (are_open and part[0] in _OPENING + _CLOSING)
-        for part in parts
-    )
+    untagged = [part for part in parts if "/" not in part[1:]]
+    if len(untagged) == len(parts):
+        return False
+    if not any(_opens(part) for part in parts):
+        return not untagged
+    return all(part[0] in _OPENING + _CLOSING for part in untagged)
 
 
 def _opens(part: str) -> bool:
     """Return whether a part begins with a bracket around words, not in a word."""
-    is_bracket = part[:1] != "" and part[0] in _PAIRS
-    return is_bracket and part[1:2] != "/" and not _WORD_IN_BRACKETS.fullmatch(part)
+    if not part or part[0] not in _PAIRS:
+        return False
+    return part[1:2] != "/" and not _WORD_IN_BRACKETS.fullmatch(part)

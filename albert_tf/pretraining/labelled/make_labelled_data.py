@@ -75,7 +75,8 @@ def make_labelled_data(
     )
     ```
     """
-    sets, output = list(sets), pathlib.Path(output)
+    sets = list(sets)
+    output = pathlib.Path(output)
     vocabulary = pathlib.Path(vocabulary).resolve()
     heads = find_heads(sets)
     tokenizer, tokens = load_tokens(str(vocabulary), lowercase)

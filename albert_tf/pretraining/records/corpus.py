@@ -190,28 +190,37 @@ class Corpus:
 
     def _text_lines(self, path: pathlib.Path, pieces: Iterable[Piece]) -> Iterator[str]:
         """Yield the lines of text, and `_END` after each document."""
-        has_tags = in_tags = False
-        # An end was seen, and one with lines on both sides.
-        has_end = is_divided = False
-        count = 0
+        has_tags = False
+        # Between a tag that opens a document and the one that closes it.
+        in_tags = False
+        # An end was seen after a line.
+        has_end = False
+        # An end was seen between two lines.
+        is_divided = False
+        num_lines = 0
         for piece in pieces:
             line = piece.stripped
             if _UNDECODED.search(line):
                 self._skip("not_utf8", path)
             elif piece.is_whole and DOCUMENT_TAG.fullmatch(line):
-                has_tags, in_tags = True, not line.startswith("</")
+                has_tags = True
+                in_tags = not line.startswith("</")
                 yield _END
                 continue
             elif line:
-                is_divided |= has_end
-                count += piece.begins
+                if has_end:
+                    is_divided = True
+                if piece.begins:
+                    num_lines += 1
                 yield line
             is_empty = piece.is_whole and not line
-            if not in_tags and (is_empty or (self.document_per_line and piece.ends)):
-                has_end = count > 0
+            ends_line = self.document_per_line and piece.ends
+            if not in_tags and (is_empty or ends_line):
+                has_end = num_lines > 0
                 yield _END
-        if count > 1 and not (has_tags or is_divided or self.document_per_line):
-            self._undivided.append((path, count))
+        has_documents = has_tags or is_divided or self.document_per_line
+        if num_lines > 1 and not has_documents:
+            self._undivided.append((path, num_lines))
 
     def _json_lines(self, path: pathlib.Path, pieces: Iterable[Piece]) -> Iterator[str]:
         """Yield the lines of the texts of objects, and `_END` after each."""
