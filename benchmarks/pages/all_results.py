@@ -27,12 +27,18 @@ def _section(title, file, part):
     rows = part.get("rows")
     if rows is None:
         # The values of the file itself.
-        rows = {x: {"value": y} for x, y in part.items() if isinstance(y, float)}
-        rows.pop("load", None)
-    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
-    lines = [
-        [name, *(shown(row.get(x)) for x in columns)] for name, row in rows.items()
-    ]
+        rows = {
+            name: {"value": value}
+            for name, value in part.items()
+            if isinstance(value, float) and name != "load"
+        }
+    columns = []
+    for row in rows.values():
+        columns += [name for name in row if name not in columns]
+    lines = []
+    for name, row in rows.items():
+        cells = [shown(row.get(column)) for column in columns]
+        lines.append([name, *cells])
     return f"## {title}", _machine(file, part), table(columns, lines)
 
 

@@ -41,23 +41,27 @@ SPEED = (
     ("ALBERT-xlarge", 60, 0.6),
 )
 MISSING = "not measured"
-COLUMNS = ("M parameters", "M tokens/s", "masked n-grams", "masked tokens")
-COLUMNS += ("ChnSentiCorp", "LCQMC")
+COLUMNS = (
+    "M parameters",
+    "M tokens/s",
+    "masked n-grams",
+    "masked tokens",
+    "ChnSentiCorp",
+    "LCQMC",
+)
 
 
 def tables(folder):
     """Return the text of each table by its name."""
     runs = {x.stem: json.loads(x.read_text("utf-8")) for x in folder.glob("*.json")}
-    found = {
-        name: comparison(title, rows, runs)
-        for name, title, rows in (
-            ("embedding", "E", EMBEDDING),
-            ("sharing", "shared", SHARING),
-            ("masking", "masks", MASKING),
-            ("dropout", "dropout", DROPOUT),
-        )
+    return {
+        "embedding": comparison("E", EMBEDDING, runs),
+        "sharing": comparison("shared", SHARING, runs),
+        "masking": comparison("masks", MASKING, runs),
+        "dropout": comparison("dropout", DROPOUT, runs),
+        "sentences": sentences(runs),
+        "speed": speed(),
     }
-    return {**found, "sentences": sentences(runs), "speed": speed()}
 
 
 def comparison(title, rows, runs):
@@ -70,17 +74,21 @@ def cells(run):
     """Return the cells of a run; scores are in percent."""
     if run is None:
         return (MISSING,) * len(COLUMNS)
-    scores, tuned = run.get("scores", {}), run.get("fine_tuned", {})
-    by_data = [
-        [100 * y for x, y in tuned.items() if x.startswith(f"{data}/")]
-        for data in COLUMNS[-2:]
-    ]
+    scores = run.get("scores", {})
     return (
         f"{run['parameters'] / 1e6:.2f}",
         f"{run['padded_tokens_per_second'] / 1e6:.2f}",
-        *(percent(scores.get(x)) for x in ("ngrams", "tokens")),
-        *(spread(values) for values in by_data),
+        percent(scores.get("ngrams")),
+        percent(scores.get("tokens")),
+        spread(test_scores(run, "ChnSentiCorp")),
+        spread(test_scores(run, "LCQMC")),
     )
+
+
+def test_scores(run, data):
+    """Return the test scores of a data set in percent, one per seed."""
+    scores = run.get("fine_tuned", {})
+    return [100 * x for key, x in scores.items() if key.startswith(f"{data}/")]
 
 
 def sentences(runs):
@@ -100,14 +108,23 @@ def speed():
     ours = json.loads(file.read_text("utf-8"))["rows"] if file.exists() else {}
     rows = []
     for name, parameters, ratio in SPEED:
-        own = [MISSING] * 5
-        if row := ours.get(name):
-            own = [f"{row['parameters'] / 1e6:.1f}"]
-            own += [f"{row[x]:.1f}" for x in ("speedup", "cpu_ratio")]
-            own += [f"{row['sequences/s']:.2f}", f"{row['megabytes'] / 1e3:.1f}"]
-        rows.append((name, parameters, own[0], ratio, *own[1:]))
+        measured, *others = speed_cells(ours.get(name))
+        rows.append((name, parameters, measured, ratio, *others))
     columns = ("M parameters, paper", "ours", "speed, paper", "ours", "by CPU time")
     return table(("", *columns, "sequences/s", "GB"), rows)
+
+
+def speed_cells(row):
+    """Return the cells that a row of the benchmark fills."""
+    if row is None:
+        return [MISSING] * 5
+    return [
+        f"{row['parameters'] / 1e6:.1f}",
+        f"{row['speedup']:.1f}",
+        f"{row['cpu_ratio']:.1f}",
+        f"{row['sequences/s']:.2f}",
+        f"{row['megabytes'] / 1e3:.1f}",
+    ]
 
 
 def percent(value):

@@ -29,16 +29,16 @@ def known_models(results):
     """Return names, milliseconds, accuracies in percent, and kinds."""
     times = results["one_core"]["rows"]
     best, _ = best_baseline(results, DATA, "all")
-    found = [[BASELINE, times[BASELINE]["ms"], 100 * best, MEASURED]]
+    models = [[BASELINE, times[BASELINE]["ms"], 100 * best, MEASURED]]
     for size, title in (("0", "no labels"), ("all", "fine-tuned")):
         if values := scores(results, DATA, size):
             accuracy = 100 * statistics.mean(values)
-            row = [f"albert-tf, {title}", times[OURS]["ms"], accuracy, MEASURED]
-            found.append(row)
+            name = f"albert-tf, {title}"
+            models.append([name, times[OURS]["ms"], accuracy, MEASURED])
     for name, model in read_known_models()["models"].items():
         kind = {"test": TEST, "dev": DEV}[model["split"]]
-        found.append([name, times[name]["ms"], model["accuracy"], kind])
-    return found
+        models.append([name, times[name]["ms"], model["accuracy"], kind])
+    return models
 
 
 def draw_known_models(shown):
@@ -46,13 +46,18 @@ def draw_known_models(shown):
     figure = Figure(figsize=(8, 5), layout="tight")
     axes = figure.add_subplot()
     for kind, (color, marker, face, place) in STYLES.items():
-        rows = [x for x in shown if x[3] == kind]
-        _, ms, accuracy, _ = zip(*rows, strict=True)
-        style = {"edgecolors": color, "facecolors": face, "marker": marker}
-        axes.scatter(ms, accuracy, label=kind, **style)
+        points = [(name, ms, accuracy) for name, ms, accuracy, x in shown if x == kind]
+        axes.scatter(
+            [ms for _, ms, _ in points],
+            [accuracy for _, _, accuracy in points],
+            label=kind,
+            edgecolors=color,
+            facecolors=face,
+            marker=marker,
+        )
         style = {"fontsize": 8, "color": color, "textcoords": "offset points"}
-        for name, x, y, _ in rows:
-            axes.annotate(name, (x, y), **style, **place)
+        for name, ms, accuracy in points:
+            axes.annotate(name, (ms, accuracy), **style, **place)
     axes.set_xscale("log")
     axes.set_xlim(0.5, 1000)
     axes.margins(y=0.1)

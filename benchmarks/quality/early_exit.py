@@ -14,6 +14,7 @@ ratio is 1 on a quiet machine. Otherwise the script prints a warning.
 """
 
 import argparse
+import functools
 import json
 import pathlib
 
@@ -81,13 +82,15 @@ def mean_layers(model, x, patience):
 def draw(rows, speed, path):
     figure, axes = pyplot.subplots(figsize=(6, 4))
     for kind in ("plain", "joint", "patience"):
-        points = [
-            (row[speed], row["accuracy"])
-            for name, row in rows.items()
-            if name.startswith(kind)
-        ]
+        points = [row for name, row in rows.items() if name.startswith(kind)]
+        points.sort(key=lambda row: row[speed])
         marker = {"plain": "*", "joint": "P"}.get(kind, "o-")
-        axes.plot(*zip(*sorted(points), strict=True), marker, label=kind)
+        axes.plot(
+            [row[speed] for row in points],
+            [row["accuracy"] for row in points],
+            marker,
+            label=kind,
+        )
     clock = {"ratio": "", "cpu_ratio": ", by processor time"}[speed]
     axes.set_xlabel(f"times as fast as the plain model{clock}")
     axes.set_ylabel("accuracy")
@@ -123,28 +126,27 @@ def main():
         models[name].fit(x, y, epochs=arguments.epochs, verbose=2)
     layers = models["plain"].backbone.num_layers
 
-    jobs = {"plain": (models["plain"], None), "joint": (models["joint"], None)}
     patiences = {"never": layers, **PATIENCES}
-    jobs.update({name: (models["joint"], n) for name, n in patiences.items()})
     outputs = {}
 
-    def job(name):
-        model, patience = jobs[name]
-        size = arguments.batch_size
-        if patience is None:
-            outputs[name] = model.predict(test_x, size, verbose=0)
+    def predict(name):
+        if name in patiences:
+            outputs[name] = models["joint"].predict_early(
+                test_x, patiences[name], arguments.batch_size
+            )
         else:
-            outputs[name] = model.predict_early(test_x, patience, size)
+            outputs[name] = models[name].predict(
+                test_x, arguments.batch_size, verbose=0
+            )
 
     rate = matrix_rate()
-    calls = {name: lambda name=name: job(name) for name in jobs}
+    calls = {name: functools.partial(predict, name) for name in (*models, *patiences)}
     rows = compared(in_turn(calls, arguments.rounds), to="plain")
     for name, row in rows.items():
         row["accuracy"] = float(np.mean(outputs[name].argmax(-1) == test_y))
-        patience = jobs[name][1]
-        row["layers"] = (
-            mean_layers(models["joint"], test_x, patience) if patience else layers
-        )
+        row["layers"] = layers
+        if name in patiences:
+            row["layers"] = mean_layers(models["joint"], test_x, patiences[name])
     control = rows["never"]
     valid = {x: abs(control[x] - 1) < TOLERANCE for x in ("ratio", "cpu_ratio")}
     console.print(f"{layers} layers, {len(test_x):,} test texts")

@@ -215,14 +215,14 @@ def read_arguments():
 
 def report(done):
     """Print a table per data set, with mean and spread by number of examples."""
-    found = {}
+    # By data set, start and number of examples: the scores of the seeds.
+    scores = {}
     for key, value in done.items():
         name, size, start, _ = key.split("/")
-        found.setdefault(name, {}).setdefault(start, {}).setdefault(size, []).append(
-            value
-        )
+        by_size = scores.setdefault(name, {}).setdefault(start, {})
+        by_size.setdefault(size, []).append(value)
     console = Console(width=120)
-    for name, starts in found.items():
+    for name, starts in scores.items():
         sizes = {size for row in starts.values() for size in row}
         # "all" is the last.
         sizes = sorted(sizes, key=lambda size: (size == "all", len(size), size))

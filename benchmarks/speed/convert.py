@@ -61,17 +61,17 @@ def main():
         prefix = write_checkpoint(arguments.size, folder / "source")
         size = pathlib.Path(f"{prefix}.data-00000-of-00001").stat().st_size
         print(f"{arguments.size}, {size / 1e6:.0f} MB, {arguments.rounds} rounds")
-        found = {name: [] for name in ("numpy", *LAYOUTS)}
+        measured = {name: [] for name in ("numpy", *LAYOUTS)}
         for turn in range(arguments.rounds):
-            for name in found:
+            for name in measured:
                 output = folder / f"{name}_{turn}"
-                found[name].append(measure(prefix, name, output))
+                measured[name].append(measure(prefix, name, output))
                 subprocess.run(["rm", "-rf", str(output), f"{output}.npz"], check=True)
 
     # Imported last, so that the processes measured have the memory to themselves.
     from benchmarks.lib.harness import console, table_of, write_results
 
-    rows = rows_of(found, size)
+    rows = rows_of(measured, size)
     console.print(table_of(rows, list(rows["numpy"])))
     settings = {"megabytes": size / 1e6, "settings": vars(arguments)}
     write_results("convert", {**settings, "rows": rows})

@@ -102,34 +102,47 @@ def run_all(arguments):
     from benchmarks.lib.harness import console
 
     gpu = describe_gpu()
-    peak = arguments.peak_tflops or next(
-        (peak for name, peak in PEAKS.items() if name in (gpu or "")), None
-    )
+    peak = arguments.peak_tflops or known_peak(gpu)
     # Each process of JAX would take three quarters of the GPU's memory.
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     if arguments.quick:
-        os.environ |= {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "OMP_NUM_THREADS": "1"}
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
+        os.environ["OMP_NUM_THREADS"] = "1"
+    settings = dict(vars(arguments))
+    del settings["output"]
     results = {
         "gpu": gpu,
         "peak_tflops": peak,
         "versions": versions(),
-        "settings": {x: y for x, y in vars(arguments).items() if x != "output"},
+        "settings": settings,
         "batch_tokens": gpu_engines.BATCH_TOKENS,
         "rows": {},
     }
     end = time.monotonic() + 60 * arguments.minutes
     for wave in WAVES:
         names = [" ".join(row) for row in wave]
-        names = [x for x in names if any(y in x for y in arguments.rows or [""])]
-        found = run_wave(names, arguments, end)
-        results["rows"] |= found
+        if arguments.rows:
+            names = [x for x in names if any(part in x for part in arguments.rows)]
+        results["rows"].update(run_wave(names, arguments, end))
         add_rates(results["rows"], peak, arguments)
         write_json(arguments.output, results)
-        for name in found:
-            cells = ((x, results["rows"][name].get(x)) for x in COLUMNS)
-            told = [f"{x} {shown(y)}" for x, y in cells if y is not None]
-            console.print(f"{name}: {', '.join(told)}", soft_wrap=True)
+        for name in names:
+            row = results["rows"][name]
+            cells = [
+                f"{column} {shown(row[column])}"
+                for column in COLUMNS
+                if row.get(column) is not None
+            ]
+            console.print(f"{name}: {', '.join(cells)}", soft_wrap=True)
     console.print(f"Results written to {arguments.output}")
+
+
+def known_peak(gpu):
+    """Return the TFLOP/s of a GPU, `None` if they are unknown."""
+    for name, peak in PEAKS.items():
+        if gpu is not None and name in gpu:
+            return peak
+    return None
 
 
 def run_wave(names, arguments, end):
@@ -190,18 +203,18 @@ def run_row(name, arguments):
         with contextlib.redirect_stdout(sys.stderr):
             (first, *times), tokens, memory = run(NAMES[name], arguments)
         seconds = statistics.median(times)
-        found = {
+        results = {
             "seconds": seconds,
             "all_seconds": times,
             "compile_seconds": first - seconds,
             "tokens": tokens,
             "tokens/s": tokens / seconds,
-            "gigabytes": memory and memory / 1e9,
+            "gigabytes": memory / 1e9 if memory else None,
         }
     except Exception as error:
         text = str(error).strip() or "no message"
-        found = {"error": f"{type(error).__name__}: {text.splitlines()[0]}"}
-    print(json.dumps(found), flush=True)
+        results = {"error": f"{type(error).__name__}: {text.splitlines()[0]}"}
+    print(json.dumps(results), flush=True)
 
 
 def add_rates(rows, peak, arguments):
@@ -211,9 +224,9 @@ def add_rates(rows, peak, arguments):
             continue
         *others, _ = NAMES[name]
         theirs = rows.get(" ".join([*others, THEIRS]), {}).get("tokens/s")
-        row["ratio"] = theirs and row["tokens/s"] / theirs
+        row["ratio"] = row["tokens/s"] / theirs if theirs else None
         work = gflop(NAMES[name], row["tokens"], arguments)
-        row["share"] = peak and work / row["seconds"] / (1000 * peak)
+        row["share"] = work / row["seconds"] / (1000 * peak) if peak else None
 
 
 def gflop(row, tokens, arguments):

@@ -81,13 +81,13 @@ def row_of(rounds, reference, batch_size):
         "sequences/s": batch_size / statistics.median(wall),
     }
     if reference:
-        ratios, cpu_ratios = (
-            [x / y for x, y in zip(other, own, strict=True)]
-            for other, own in zip(medians(reference), (wall, cpu), strict=True)
-        )
-        row |= {"speedup": statistics.median(ratios)}
-        row |= {"smallest": min(ratios), "largest": max(ratios)}
-        row |= {"cpu_ratio": statistics.median(cpu_ratios)}
+        reference_wall, reference_cpu = medians(reference)
+        ratios = [x / y for x, y in zip(reference_wall, wall, strict=True)]
+        cpu_ratios = [x / y for x, y in zip(reference_cpu, cpu, strict=True)]
+        row["speedup"] = statistics.median(ratios)
+        row["smallest"] = min(ratios)
+        row["largest"] = max(ratios)
+        row["cpu_ratio"] = statistics.median(cpu_ratios)
     return row
 
 

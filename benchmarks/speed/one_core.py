@@ -93,27 +93,32 @@ def main():
     # A Chinese character is a token, and two are added.
     text = "，".join(x for x in texts if x.isalpha())[: TOKENS - 2]
     known = json.loads(KNOWN_MODELS.read_text("utf-8"))["models"]
-    found = {BASELINE: baseline(texts, labels)}
+    # The function of each model, and the number of its parameters.
+    models_by_name = {BASELINE: baseline(texts, labels)}
     with tempfile.TemporaryDirectory() as folder:
         ours = models.AlbertTextClassifier.from_checkpoint(f"{OURS}:sentiment")
-        found[OURS] = exported(ours, folder)
+        models_by_name[OURS] = exported(ours, folder)
         for name, model in known.items():
-            found[name] = exported(classifier(model["shape"]), folder)
-    times = {name: [] for name in found}
+            models_by_name[name] = exported(classifier(model["shape"]), folder)
+    cpu_seconds = {name: [] for name in models_by_name}
+    wall_seconds = {name: [] for name in models_by_name}
     # The first call of each is a warm-up.
     for number in range(arguments.calls + 1):
-        for name, (call, _) in found.items():
+        for name, (call, _) in models_by_name.items():
             wall, cpu = time.perf_counter(), time.process_time()
             call(text)
-            spent = (time.process_time() - cpu, time.perf_counter() - wall)
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             if number:
-                times[name].append(spent)
-    rows = {}
-    for name, (_, parameters) in found.items():
-        cpu, wall = (
-            1000 * statistics.median(x) for x in zip(*times[name], strict=True)
-        )
-        rows[name] = {"ms": cpu, "wall_ms": wall, "parameters": parameters}
+                cpu_seconds[name].append(cpu)
+                wall_seconds[name].append(wall)
+    rows = {
+        name: {
+            "ms": 1000 * statistics.median(cpu_seconds[name]),
+            "wall_ms": 1000 * statistics.median(wall_seconds[name]),
+            "parameters": parameters,
+        }
+        for name, (_, parameters) in models_by_name.items()
+    }
     console.print(table_of(rows, ("ms", "wall_ms", "parameters")))
     settings = {**vars(arguments), "tokens": TOKENS}
     write_results("one_core", {"settings": settings, "rows": rows})

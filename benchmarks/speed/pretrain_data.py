@@ -11,6 +11,7 @@ Memory: python -m benchmarks.speed.pretrain_data 'corpus/*.txt' --memory
 """
 
 import argparse
+import collections
 import glob
 import json
 import os
@@ -104,19 +105,15 @@ def write_text(pattern, megabytes, folder):
 
 def compare(text, vocabulary, rounds, folder):
     cores = len(os.sched_getaffinity(0))
-    found = {"jieba": [], 1: [], cores: []}
+    rates = collections.defaultdict(list)
     for turn in range(rounds):
-        found["jieba"].append(measure(JIEBA, text)["rate"])
-        for workers in (1, cores):
+        rates["jieba alone, one core"].append(measure(JIEBA, text)["rate"])
+        for workers in sorted({1, cores}):
             output = folder / f"{workers}-{turn}"
-            found[workers].append(
-                measure(RECORDS, text, vocabulary, output, workers)["rate"]
-            )
-    names = {"jieba": "jieba alone, one core", 1: "records, one core"}
-    rows = {
-        names.get(key, f"records, {key} cores"): {"MB/s": statistics.median(rates)}
-        for key, rates in found.items()
-    }
+            result = measure(RECORDS, text, vocabulary, output, workers)
+            title = "one core" if workers == 1 else f"{workers} cores"
+            rates[f"records, {title}"].append(result["rate"])
+    rows = {name: {"MB/s": statistics.median(x)} for name, x in rates.items()}
     megabytes = os.path.getsize(text) / 1e6
     write("pretrain_data", {"megabytes": megabytes, "rounds": rounds, "rows": rows})
 
@@ -130,14 +127,15 @@ def write(name, values):
 
 
 def compare_memory(arguments, folder):
-    rows, cores = {}, len(os.sched_getaffinity(0))
+    rows = {}
+    cores = len(os.sched_getaffinity(0))
     for title, megabytes in (("10 MB of text", 10), ("1 GB of text", 1000)):
         text = write_text(arguments.texts, megabytes, folder)
         output = folder / f"memory-{megabytes}"
-        found = measure(RECORDS, text, arguments.vocab, output, cores)
+        peaks = measure(RECORDS, text, arguments.vocab, output, cores)
         rows[title] = {
-            "process, MB": found["memory"] / 1e6,
-            "largest worker, MB": found["worker"] / 1e6,
+            "process, MB": peaks["memory"] / 1e6,
+            "largest worker, MB": peaks["worker"] / 1e6,
         }
         subprocess.run(["rm", "-rf", str(output), str(text)], check=True)
     write("pretrain_data_memory", {"workers": cores, "rows": rows})

@@ -10,6 +10,7 @@ albert-tf only at the masked ones.
 """
 
 import argparse
+import functools
 import importlib.util
 
 import albert_tf
@@ -85,6 +86,16 @@ def random_batch(sizes, batch_size, length):
     return tokens, positions, generator.integers(0, 2, batch_size, dtype="int32")
 
 
+def has_transformers():
+    packages = ("torch", "transformers")
+    return all(importlib.util.find_spec(package) for package in packages)
+
+
+def make_steps(model, steps):
+    for _ in range(steps):
+        model.step()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", default="albert_tiny_zh", choices=zh.SIZES)
@@ -99,22 +110,22 @@ def main():
     batch = random_batch(sizes, arguments.batch_size, length)
     tokens, positions, _ = batch
     engines = {"albert-tf": Ours}
-    if all(map(importlib.util.find_spec, ("torch", "transformers"))):
+    if has_transformers():
         engines["transformers"] = Transformers
 
-    def rounds_of(engine):
+    jobs = {}
+    for name, engine in engines.items():
         model = engine(sizes, *batch)
-        return lambda: [model.step() for _ in range(arguments.steps)]
-
-    jobs = {name: rounds_of(engine) for name, engine in engines.items()}
+        jobs[name] = functools.partial(make_steps, model, arguments.steps)
     before = matrix_rate()
     rows = compared(in_turn(jobs, arguments.rounds), to=list(engines)[-1])
     rate = float(np.mean([before, matrix_rate()]))
     # The head maps to the embedding width, then to the vocabulary.
     head = sizes["embedding_dim"] * (sizes["hidden_dim"] + sizes["vocabulary_size"])
-    work = 3 * (
-        forward_gflop(sizes, tokens.size, length) + 2 * positions.size * head / 1e9
-    )
+    encoder_gflop = forward_gflop(sizes, tokens.size, length)
+    head_gflop = 2 * positions.size * head / 1e9
+    # Backward is twice forward.
+    work = 3 * (encoder_gflop + head_gflop)
     for row in rows.values():
         row["tokens/s"] = arguments.steps * tokens.size / row["seconds"]
         row["share"] = arguments.steps * work / row["seconds"] / rate

@@ -121,7 +121,8 @@ def main():
     rows = {}
     for size, lengths in ACCUMULATED.items():
         for length in lengths:
-            row = rows[f"{size}, {length}"] = measured(size, length, arguments.seconds)
+            row = measured(size, length, arguments.seconds)
+            rows[f"{size}, {length}"] = row
             print(f"{size}, {length}: {row['seconds']:.2f} s", flush=True)
 
     # Imported last: a process starts with the peak memory of its parent.
@@ -130,8 +131,12 @@ def main():
     for row in rows.values():
         add_minutes(row)
     console.print(table_of(rows, ("seconds", "cpu_seconds", "megabytes")))
-    settings = {"seconds": arguments.seconds, "shared": arguments.shared}
-    settings |= {"precision": "float32", "examples_per_update": BATCH_SIZE}
+    settings = {
+        "seconds": arguments.seconds,
+        "shared": arguments.shared,
+        "precision": "float32",
+        "examples_per_update": BATCH_SIZE,
+    }
     values = {"settings": settings, "matrix_gflops": matrix_rate(), "rows": rows}
     write_results("recipes", values)
 

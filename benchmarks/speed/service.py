@@ -80,9 +80,10 @@ def main():
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(2, context) as workers:
             call = functools.partial(answer, arguments.file)
-            for found in workers.map(call, range(count), chunksize=20):
-                kind, error, worker, resident = found
-                refused[kind] += bool(error)
+            answers = workers.map(call, range(count), chunksize=20)
+            for kind, error, worker, resident in answers:
+                if error:
+                    refused[kind] += 1
                 memory[worker].append(resident)
         log.seek(0)
         numbers = re.findall(rb"request (\d+) ", log.read())
@@ -93,7 +94,7 @@ def main():
     values = {
         "requests": count,
         "per second": round(count / (time.perf_counter() - start)),
-        "refused": {kind: number for kind, number in refused.items() if number},
+        "refused": dict(refused),
         "lost log lines": count - len({*numbers}),
     }
 

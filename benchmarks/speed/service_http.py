@@ -97,41 +97,45 @@ def main():
     parser.add_argument("file")
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    texts = pathlib.Path(given.file).read_text("utf-8").rstrip("\n").split("\n")
+    arguments = parser.parse_args()
+    texts = pathlib.Path(arguments.file).read_text("utf-8").rstrip("\n").split("\n")
 
     load = runpy.run_path(str(SERVICE / "load.py"))
     run = functools.partial(load["run"], f"127.0.0.1:{PORT}", texts)
-    found = {}
+    measured = {}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_models(folder)
         (folder / "peer.py").write_text(PEER, "utf-8")
-        common = {"PORT": str(PORT), "WORKERS": "2", "OMP_NUM_THREADS": "1"}
-        common["SERVICE"] = str(SERVICE / "service.py")
+        common = {
+            "PORT": str(PORT),
+            "WORKERS": "2",
+            "OMP_NUM_THREADS": "1",
+            "SERVICE": str(SERVICE / "service.py"),
+        }
         services = {
-            "albert-tf-lite": ((SERVICE / "service.py",), "float32.onnx"),
-            "albert-tf-lite, int8": ((SERVICE / "service.py",), "int8.onnx"),
-            "transformers": ((folder / "peer.py",), "model"),
+            "albert-tf-lite": (SERVICE / "service.py", "float32.onnx"),
+            "albert-tf-lite, int8": (SERVICE / "service.py", "int8.onnx"),
+            "transformers": (folder / "peer.py", "model"),
         }
-        for _ in range(given.rounds):
-            for name, (command, model) in services.items():
+        for _ in range(arguments.rounds):
+            for name, (script, model) in services.items():
                 environment = {**common, "MODEL": str(folder / model)}
-                row = measure(
-                    (sys.executable, *command), environment, run, given.requests
-                )
-                found.setdefault(name, []).append(row)
+                command = (sys.executable, script)
+                row = measure(command, environment, run, arguments.requests)
+                measured.setdefault(name, []).append(row)
     rows = {}
-    for name, rounds in found.items():
-        measured = [
-            {**load["summary"](seconds, total), **figures}
-            for seconds, total, figures, _ in rounds
-        ]
+    labels = {}
+    for name, rounds in measured.items():
+        summaries = []
+        for seconds, total, figures, labels[name] in rounds:
+            summaries.append({**load["summary"](seconds, total), **figures})
         rows[name] = {
-            key: statistics.median(x[key] for x in measured) for key in measured[0]
+            key: statistics.median(summary[key] for summary in summaries)
+            for key in summaries[0]
         }
-    labels = [found[x][0][3] for x in ("albert-tf-lite", "transformers")]
-    agreement = statistics.mean(a == b for a, b in zip(*labels, strict=True))
+    pairs = zip(labels["albert-tf-lite"], labels["transformers"], strict=True)
+    agreement = statistics.mean(ours == theirs for ours, theirs in pairs)
 
     # Imported last, because it imports TensorFlow.
     from benchmarks.lib.harness import console, table_of, write_results

@@ -59,7 +59,8 @@ def main():
     (plain / "model.onnx").unlink()
     commands = {"a model of finetune": model, "the same without model.onnx": plain}
     for kind, ending in (("onnx", "onnx"), ("litert", "tflite")):
-        commands[f"{kind} int8"] = file = folder / f"int8.{ending}"
+        file = folder / f"int8.{ending}"
+        commands[f"{kind} int8"] = file
         run(command, "export", model, file, "--format", kind, "--precision", "int8")
     rounds = []
     answers = {name: [] for name in commands}
@@ -68,14 +69,14 @@ def main():
         rounds.append(json.loads(stages))
         for name, path in commands.items():
             answers[name].append(run(command, "predict", path, "房间很干净"))
-    memory = [found.pop("memory") for found in rounds]
-    rows = {
-        name: {
-            "seconds": statistics.median(found[name][0] for found in rounds),
-            "cpu_seconds": statistics.median(found[name][1] for found in rounds),
+    memory = [stages.pop("memory") for stages in rounds]
+    rows = {}
+    for name in rounds[0]:
+        times = [stages[name] for stages in rounds]
+        rows[name] = {
+            "seconds": statistics.median(wall for wall, _ in times),
+            "cpu_seconds": statistics.median(cpu for _, cpu in times),
         }
-        for name in rounds[0]
-    }
     for name, finished in answers.items():
         rows[f"albert-tf predict, {name}"] = {
             "seconds": statistics.median(x.seconds for x in finished),
@@ -85,7 +86,8 @@ def main():
     # Imported last: it imports the packages whose imports are timed above.
     from benchmarks.lib.harness import console, table_of, write_results
 
-    imported, peak = (statistics.median(column) for column in zip(*memory, strict=True))
+    imported = statistics.median(megabytes for megabytes, _ in memory)
+    peak = statistics.median(megabytes for _, megabytes in memory)
     console.print(table_of(rows, ("seconds", "cpu_seconds", "megabytes")))
     console.print(f"Memory: {imported:.0f} MB imported, {peak:.0f} MB at the peak")
     write_results(
