@@ -99,7 +99,7 @@ def bundled_heads(name: str) -> list[str]:
     configs = folder.glob("*config.json") if folder else ()
     fields: dict[str, Any] = {}
     for file in configs:
-        fields |= json.loads(file.read_text("utf-8"))
+        fields.update(json.loads(file.read_text("utf-8")))
     return [*fields.get("heads", {})]
 
 

@@ -102,12 +102,15 @@ class SentencePieceTokenizer:
 
     def _spans(self, text, cleaned):
         """Yield the span in a text of each normalized character but spaces."""
-        origin = [
-            i
-            for i, c in enumerate(text)
-            if not (c.isspace() and text[max(i - 1, 0)].isspace())
-            for _ in self._decompose(c)
-        ]
+        # The character of the text that each character of `cleaned` comes from.
+        origin = []
+        follows_space = True
+        for i, character in enumerate(text):
+            is_space = character.isspace()
+            # Of several spaces, cleaning keeps one; at the start none.
+            if not (is_space and follows_space):
+                origin += [i] * len(self._decompose(character))
+            follows_space = is_space
         normalized, begins = self._processor.normalize(cleaned, with_offsets=True)
         for c, begin, end in zip(normalized, begins, begins[1:], strict=False):
             if c == SPACE_PIECE:

@@ -111,8 +111,9 @@ def rank_answers(
         spans, null = best_spans(one.windows, one.starts, one.ends, max_length, count)
         if threshold is not None or not spans:
             least = null - float(threshold or 0.0)
-            place = sum(score >= least for score, _, _ in spans)
-            spans.insert(place, (null, 0, 0))
+            # The spans have descending scores.
+            num_better = len([score for score, _, _ in spans if score >= least])
+            spans.insert(num_better, (null, 0, 0))
         answers.append([_answer(one.context, *span) for span in spans[:count]])
     return answers
 

@@ -195,7 +195,7 @@ class Checkpoint:
         else:
             settings = stored.get_settings()
         if lowercase is not None:
-            settings |= {"lowercase": lowercase}
+            settings["lowercase"] = lowercase
         source = self.vocabulary if vocabulary is None else vocabulary
         if source is None:
             return None

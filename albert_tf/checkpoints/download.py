@@ -258,9 +258,12 @@ def _install(
             f"{archive} holds {len(indexes)} TensorFlow checkpoints. Expected one."
         )
     checkpoint = Checkpoint(bundle.open_files(indexes[0]), release.config)
-    holds = checkpoint.release and checkpoint.release.name
-    known = {release.name, *release.confused_with} if release.index_sha256 else {None}
-    if holds not in known:
+    # The name of the release with this index, `None` for others.
+    holds = None if checkpoint.release is None else checkpoint.release.name
+    expected: set[str | None] = {None}
+    if release.index_sha256:
+        expected = {release.name, *release.confused_with}
+    if holds not in expected:
         raise CheckpointError(
             f"{archive} is not {release.name} as it was released: it holds "
             f"{holds or 'a checkpoint with another index'}."

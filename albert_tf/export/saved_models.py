@@ -121,9 +121,11 @@ def saved_model(
         _write_warmup(task, specs, folder)
         if labels:
             write_json(folder / "labels.json", labels)
-        facts = {"examples": dict.fromkeys(labels or (), ""), **(card or {})}
+        facts = {"examples": dict.fromkeys(labels or (), "")}
+        if card is not None:
+            facts.update(card)
         python = _example(functions["serving_default"].input_signature)
-        usage = "tensorflow, tensorflow-text", python, _COMMAND
+        usage = ("tensorflow, tensorflow-text", python, _COMMAND)
         write_model_card(folder, task, usage=usage, **facts)
 
     return write_version(directory, version, write)

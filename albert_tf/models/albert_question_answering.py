@@ -277,10 +277,12 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         score, start, end, null = best_spans_in_graph(
             packed, start, end, self.max_answer_length
         )
+        # No span is valid.
         is_null = score < NEVER / 2
         if self.null_threshold is not None:
-            is_null |= null - self.null_threshold > score
-        start, end = (tf.where(is_null, 0, x) for x in (start, end))
+            is_null = is_null | (null - self.null_threshold > score)
+        start = tf.where(is_null, 0, start)
+        end = tf.where(is_null, 0, end)
         return {
             "answer": tf.strings.substr(contexts, start, end - start, "UTF8_CHAR"),
             "start": start,
@@ -338,21 +340,24 @@ def span_targets(
     They are 0, that is `[CLS]`, where the window does not contain the whole answer.
     """
     starts, ends = split_ragged((packed.starts, packed.ends))
-    tokens, moved = [], 0
+    # The first and the last token of each answer in its context.
+    tokens = []
+    num_moved = 0
     for i, (context, answers) in enumerate(zip(contexts, answer_lists(y), strict=True)):
         if not answers:
             tokens.append(NO_TOKENS)
             continue
-        start, given, text = _first_in(context, answers, i)
-        moved += given not in (start, None)
+        start, given_start, text = _first_in(context, answers, i)
+        if given_start is not None and given_start != start:
+            num_moved += 1
         first = np.searchsorted(ends[i], start, side="right")
         last = np.searchsorted(starts[i], start + len(text), side="left") - 1
         # The tokenizer may drop all characters of an answer.
         tokens.append((first, last) if first <= last else NO_TOKENS)
-    if moved:
+    if num_moved:
         warnings.warn(
-            f"{moved} of {len(tokens)} answers do not stand at their `start`, and were "
-            "found elsewhere in their contexts.",
+            f"{num_moved} of {len(tokens)} answers do not stand at their `start`, and "
+            "were found elsewhere in their contexts.",
             stacklevel=5,
         )
     windows = packed.windows

@@ -165,7 +165,8 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         weights = batch["mask_weights"]
         used = tf.reduce_max(tf.reduce_sum(tf.cast(weights, tf.int32), axis=1))
         columns = round_up(tf.maximum(used, 1), PREDICTIONS_STEP)
-        batch |= {name: batch[name][:, :columns] for name in _MASKS}
+        for name in _MASKS:
+            batch[name] = batch[name][:, :columns]
         weights = batch["mask_weights"]
         if sample_weight is not None:
             weights *= tf.reshape(tf.cast(sample_weight, weights.dtype), [-1, 1])

@@ -148,15 +148,15 @@ def reads_pooler(
     new_heads: list[str],
 ) -> bool:
     """Return whether the task has a pooler on a checkpoint, perhaps a new one."""
-    if {HEADS[head].reads for head in cls.heads} == {"sequence"}:
+    if cls.heads and all(HEADS[head].reads == "sequence" for head in cls.heads):
         # A pooler that no head reads would stay untrained.
         return cls.keeps_pooler and checkpoint.has_pooler
     if checkpoint.has_pooler:
         return True
     tuned = checkpoint.arguments.get("fine_tuning") or {}
     mode = arguments.get("pooling_mode") or tuned.get("pooling_mode")
-    heads = set(cls.heads).intersection((*new_heads, *checkpoint.heads))
-    return any(HEADS[head].reads_pooler(mode) for head in heads)
+    built = {*new_heads, *checkpoint.heads}
+    return any(HEADS[head].reads_pooler(mode) for head in cls.heads if head in built)
 
 
 def has_same_labels(task: TaskHooks, checkpoint: Checkpoint) -> bool:

@@ -23,8 +23,9 @@ def data_digest(data: Any) -> str:
 def model_digest(model: keras.Model) -> str:
     """Return the fingerprint of config, vocabulary and weights of a task."""
     config = json.dumps(without_names(model.get_config()), sort_keys=True, default=str)
-    preprocessor = model.preprocessor
-    vocabulary = preprocessor and repr(preprocessor.tokenizer.fingerprint)
+    vocabulary = None
+    if model.preprocessor is not None:
+        vocabulary = repr(model.preprocessor.tokenizer.fingerprint)
     return data_digest((config, str(vocabulary), model.get_weights()))
 
 

@@ -56,14 +56,21 @@ class PairLoss(keras.losses.Loss):
             y_true = y_true[:, None]
         has_numbers = y_true.shape[1] == 2
         numbers = y_true[:, 1] if has_numbers else first_equal_rows(y_pred)
-        scores = y_true[::2, 0]
-        cosines = self.scale * ops.matmul(y_pred[::2], ops.transpose(y_pred[1::2]))
-        scored = ops.logical_not(ops.isnan(scores))
-        own = ops.diagonal(cosines)
-        ranked = _cosent(ops.where(scored, scores, 0.0), own, scored)
+        # The rows alternate: first text of a pair, second text.
+        first, second = y_pred[::2], y_pred[1::2]
         related = share_a_text(numbers[::2], numbers[1::2])
-        compared = ops.where(related, EXCLUDED, cosines)
-        return ranked + _in_batch_negatives(compared, own, ops.logical_not(scored))
+        scores = y_true[::2, 0]
+        is_scored = ops.logical_not(ops.isnan(scores))
+        # [pairs, pairs]: of each first text with each second one.
+        cosines = self.scale * ops.matmul(first, ops.transpose(second))
+        of_pairs = ops.diagonal(cosines)
+        ranking_loss = _cosent(ops.where(is_scored, scores, 0.0), of_pairs, is_scored)
+        negatives_loss = _in_batch_negatives(
+            ops.where(related, EXCLUDED, cosines),
+            of_pairs,
+            ops.logical_not(is_scored),
+        )
+        return ranking_loss + negatives_loss
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "scale": self.scale}

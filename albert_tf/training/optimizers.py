@@ -340,7 +340,7 @@ def optimizer_with(
     """
     settings = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
     if ema_momentum is not None:
-        settings |= {"use_ema": True, "ema_momentum": ema_momentum}
+        settings.update(use_ema=True, ema_momentum=ema_momentum)
     return OPTIMIZERS[name](schedule, **{**settings, **kwargs})
 
 

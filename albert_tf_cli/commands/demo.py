@@ -218,7 +218,8 @@ def launch(page: Any, port: int) -> None:
     """Serve a page on this computer until `page.close()`."""
     themes = import_extra("gradio.themes")
     # No telemetry, and no record of the texts in the browser.
-    os.environ |= {"GRADIO_ANALYTICS_ENABLED": "False", "GRADIO_RUN_HISTORY": "False"}
+    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
+    os.environ["GRADIO_RUN_HISTORY"] = "False"
     # Gradio asks its own server whether it runs, and a proxy cannot.
     skipped = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
     os.environ["no_proxy"] = ",".join(filter(None, [skipped, HOST]))

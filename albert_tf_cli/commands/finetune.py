@@ -256,9 +256,9 @@ def _train(context: typer.Context, run: _Run, model: "AlbertTask") -> dict[str, 
     if options.class_weight:
         weights = class_weights(train.y, run.labels)
     # A resumed training must have the same settings and contents of files.
-    decided = run.settings
-    identity = {name: decided[name] for name in IDENTIFYING}
-    identity |= {"arguments": train.arguments, "model": model_digest(model)}
+    identity = {name: run.settings[name] for name in IDENTIFYING}
+    identity["arguments"] = train.arguments
+    identity["model"] = model_digest(model)
     settings = FineTuning(
         epochs=run.epochs,
         batch_size=size,

@@ -76,7 +76,8 @@ class CheckedBlocks:
         self.names: dict[str, None] = {}
         for x, records in read():
             self.sizes.append(len(as_columns(x)[0]))
-            self.names |= dict.fromkeys(itertools.chain(*(records or ())))
+            for record in records or ():
+                self.names.update(dict.fromkeys(record))
             self._digests.append(_digest(x, records))
         self.digest = hashlib.sha256(b"".join(self._digests)).hexdigest()
 

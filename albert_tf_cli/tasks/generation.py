@@ -1,5 +1,7 @@
 """Files of misspelt sentences, and of articles with summaries."""
 
+from collections.abc import Sequence
+
 import albert_tf
 from albert_tf_cli.tasks.pages import Page, marked
 from albert_tf_cli.tasks.task import Examples, Task
@@ -67,13 +69,7 @@ class Summarization(Task):
 
     def cells(self, table, roles):
         table.find(*roles)
-        # Sentences of Chinese have no space between them.
-        return (
-            [
-                x if isinstance(x, str) else (" " * x[0].isascii()).join(x)
-                for x in table.column("article")
-            ],
-        )
+        return ([_joined(article) for article in table.column("article")],)
 
     def scores(self, examples, predicted):
         summaries = [answer["summary"] for answer in predicted]
@@ -81,3 +77,12 @@ class Summarization(Task):
 
     def columns(self, answer):
         return {"summary": " ".join(answer["summary"].split())}
+
+
+def _joined(article: str | Sequence[str]) -> str:
+    """Return an article, or its sentences, as a text."""
+    if isinstance(article, str):
+        return article
+    # Sentences of Chinese have no space between them.
+    space = " " if article[0].isascii() else ""
+    return space.join(article)

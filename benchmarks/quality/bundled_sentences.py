@@ -143,12 +143,17 @@ def is_right(answer, expected):
 
 def measured(model, head, rows):
     """Return the number of right answers of a head, and the largest wrong score."""
-    texts, expected = zip(*rows, strict=True)
-    answers = albert_tf.pipeline(None, model, head=head)(list(texts))
-    found = [is_right(x, y) for x, y in zip(answers, expected, strict=True)]
-    wrong = [score for right, score in found if not right]
-    right = len(found) - len(wrong)
-    return {"right": right, "of": len(found), "highest wrong": max(wrong, default=None)}
+    answers = albert_tf.pipeline(None, model, head=head)([text for text, _ in rows])
+    wrong_scores = []
+    for answer, (_, expected) in zip(answers, rows, strict=True):
+        right, score = is_right(answer, expected)
+        if not right:
+            wrong_scores.append(score)
+    return {
+        "right": len(rows) - len(wrong_scores),
+        "of": len(rows),
+        "highest wrong": max(wrong_scores, default=None),
+    }
 
 
 def main():

@@ -58,11 +58,11 @@ def scores_of(name):
     ).stdout
     row = {}
     for pattern, names in SCORES[name].items():
-        found = re.search(pattern, printed)
-        if not found:
+        match = re.search(pattern, printed)
+        if not match:
             sys.exit(f"{name}.py: no {pattern!r} in its output:\n{printed}")
-        values = (float(x.rstrip(".,").replace(",", "")) for x in found.groups())
-        row |= dict(zip(names, values, strict=True))
+        for score, text in zip(names, match.groups(), strict=True):
+            row[score] = float(text.rstrip(".,").replace(",", ""))
     if name == "distillation":
         row["times as large"] = row.pop("of teacher") / row.pop("parameters")
     if name == "spelling_correction":

@@ -94,9 +94,10 @@ def measure(arguments, rows, name):
             if column not in row:
                 few = folder / f"{size}-{seed}"
                 few.mkdir()
-                found, epoch = fine_tune(train, folder / "test.tsv", size, seed, few)
-                row |= {column: found, f"epoch of {column}": epoch}
-                print(name, size, column, f"{found:.4f}, epoch {epoch}", flush=True)
+                score, epoch = fine_tune(train, folder / "test.tsv", size, seed, few)
+                row[column] = score
+                row[f"epoch of {column}"] = epoch
+                print(name, size, column, f"{score:.4f}, epoch {epoch}", flush=True)
             seeds = [value for x, value in row.items() if x.startswith(arguments.name)]
             row[f"mean {arguments.name}"] = float(np.mean(seeds))
             write_results("few_labels", {"rows": rows})

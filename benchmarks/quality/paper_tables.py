@@ -212,12 +212,13 @@ def device():
     """Return the name of the device, and the versions of the packages."""
     import keras
 
-    found = {"backend": keras.backend.backend(), "keras": keras.__version__}
-    if found["backend"] == "jax":
+    facts = {"backend": keras.backend.backend(), "keras": keras.__version__}
+    if facts["backend"] == "jax":
         import jax
 
-        found |= {"device": jax.devices()[0].device_kind, "jax": jax.__version__}
-    return found
+        facts["device"] = jax.devices()[0].device_kind
+        facts["jax"] = jax.__version__
+    return facts
 
 
 # === Scores ===

@@ -40,7 +40,7 @@ def main():
             path = pathlib.Path(folder, name)
             command = [sys.executable, "-m", "albert_tf_cli", "export", model, path]
             subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
-            rows |= sizes_of(path)
+            rows.update(sizes_of(path))
     console.print(table_of(rows, ("megabytes",)))
     write_results("bundled_sizes", {"model": model, "rows": rows})
 

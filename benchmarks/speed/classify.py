@@ -106,7 +106,7 @@ def main():
     engines = installed()
     if arguments.avx2:
         # Before the processes start, which inherit it.
-        os.environ |= AVX2
+        os.environ.update(AVX2)
         obey = (Ours, Transformers, SortedTransformers)
         engines = [engine for engine in engines if engine in obey]
     workers = {
@@ -147,9 +147,12 @@ def main():
         console.print(f"{job}; matrix product at {rate:.0f} GFLOP/s")
         console.print(table_of(rows, columns))
         results[job] = {"matrix_gflops": rate, "rows": rows}
-    settings = {name: x for name, x in vars(arguments).items() if name != "assets"}
+    settings = dict(vars(arguments))
+    del settings["assets"]
     settings["mean_tokens"] = float(lengths.mean())
-    name = f"classify_{arguments.data}_{arguments.size}" + "_avx2" * arguments.avx2
+    name = f"classify_{arguments.data}_{arguments.size}"
+    if arguments.avx2:
+        name += "_avx2"
     write_results(name, {"settings": settings, "jobs": results})
 
 

@@ -244,12 +244,14 @@ def main():
                     for key, value in report.items():
                         text = f"{value:,.1f}" if isinstance(value, float) else value
                         print(f"  {key:22} {text}")
-                    failed |= bool(report["errors"])
+                    if report["errors"]:
+                        failed = True
             if "done" in line:
                 print(
                     f"  {line['done']:>9,} answered, {line['mb']:,.0f} MB", flush=True
                 )
-        failed |= process.wait() != 0
+        if process.wait() != 0:
+            failed = True
         print(
             f"kill:\n  seconds_to_next_answer {killed_and_reloaded(folder, given):.1f}"
         )

@@ -96,7 +96,7 @@ class _TokenizerFiles:
             for name, field in _NORMALIZER.items():
                 if name in normalizer:
                     fields[field] = normalizer[name]
-        fields |= given or config
+        fields.update(given or config)
         # transformers keeps them apart.
         fields.pop("added_tokens", None)
         return tokenizer_arguments(fields, str(self.folder / _TOKENIZER_CONFIG))

@@ -128,7 +128,7 @@ def _clean_names(places: _Places) -> dict[str, str | None]:
     _warn("with invisible characters are read as", changed, places)
     whole = _whole_numbers(clean)
     _warn("are read as", whole, places)
-    clean |= whole
+    clean.update(whole)
     _warn_of_spellings(clean.values())
     unlikely = {
         name: shown for name, shown in clean.items() if shown.lower() in _MISSING_NAMES

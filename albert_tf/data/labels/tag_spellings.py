@@ -93,7 +93,7 @@ def read_tags(
         if are_plain:
             is_run = bool(between) and joins_equal
             tags, notes = _without_prefixes(labels, is_run)
-    tags |= dict.fromkeys(outside, OUTSIDE)
+    tags.update(dict.fromkeys(outside, OUTSIDE))
     spellings = [x for x in distinct if tags.get(x) == OUTSIDE and x != OUTSIDE]
     if spellings:
         notes.append(f"The tags {spellings} are read as O, outside of all entities.")

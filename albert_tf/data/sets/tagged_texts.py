@@ -240,7 +240,7 @@ def _read_all_tags(
     tags = dict(reading.tags)
     if not reading.are_plain:
         pieces = [name for name in tags if name.upper() == PIECE]
-        tags |= dict.fromkeys(pieces, PIECE)
+        tags.update(dict.fromkeys(pieces, PIECE))
     for token in tokens:
         with _naming(token.place):
             split_tag(tags[token.tag])

@@ -146,22 +146,24 @@ class LabelledModel(PretrainingModel):
 
         losses: dict[str, Tensor] = {}
         for kind in self.joint:
-            losses |= self._kind_losses(
+            kind_losses = self._kind_losses(
                 kind,
                 batch["labelled"],
                 hidden[:text_start],
                 means[:text_start],
                 labelled["padding_mask"] > 0,
             )
+            losses.update(kind_losses)
         outputs = self._pretraining_outputs(
             encoded["sequence_output"][text_start:text_end],
             encoded["pooled_output"][text_start:text_end],
             mask_positions,
         )
         classes = {name: x.shape[-1] for name, x in self.network.output.items()}
-        losses |= self.text_losses(outputs, text_labels, batch["text"], classes)
+        losses.update(self.text_losses(outputs, text_labels, batch["text"], classes))
         if "pairs" in batch:
-            losses |= attraction(means[text_end:], features["token_ids"][text_end:])
+            pair_ids = features["token_ids"][text_end:]
+            losses.update(attraction(means[text_end:], pair_ids))
         return losses
 
     def _pretraining_outputs(

@@ -108,7 +108,7 @@ def find_heads(sets: Sequence[LabelledSet]) -> Heads:
                 f"{_kind(head['pairs'])}. Give it another head."
             )
         # The keys of a dict, which keep their order.
-        head["labels"] |= dict.fromkeys(map(str, data.names))
+        head["labels"].update(dict.fromkeys(str(name) for name in data.names))
     for name, head in heads.items():
         head["labels"] = list(head["labels"])
         _complete_head(name, head, [data for data in sets if data.head == name])

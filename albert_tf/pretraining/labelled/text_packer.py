@@ -95,7 +95,7 @@ class TextPacker:
         if data.names:
             arguments["labels"] = data.names
         if data.task == "text-classification":
-            arguments |= {"num_classes": len(data.names), "pairs": data.pairs}
+            arguments.update(num_classes=len(data.names), pairs=data.pairs)
         return task(self._backbone, **arguments)
 
     def _arrays(self, packed: Any) -> Arrays:

@@ -119,5 +119,6 @@ class PretrainingModel(StepModel):
             # TensorFlow takes tensors of any width.
             counts = ops.sum(ops.cast(masks["mask_weights"], "int32"), axis=1)
             used = ops.maximum(ops.max(counts), 1)
-            masks |= {name: masks[name][:, :used] for name in MASKS}
+            for name in MASKS:
+                masks[name] = masks[name][:, :used]
         return masks

@@ -86,7 +86,7 @@ def draw(
         "has_order": has_two.astype("float32"),
     }
     if records.is_masked:
-        arrays |= _stored_masks(records, rows)
+        arrays.update(_stored_masks(records, rows))
     return arrays
 
 
@@ -128,8 +128,9 @@ def _other_segments(
 ) -> tuple[Segments, np.ndarray]:
     """Return a segment of another document for each row, and where one was found."""
     drawn = random.integers(len(records), size=(DRAWS, len(rows)))
-    is_far = records.shard[drawn] != records.shard[rows]
-    is_far |= records.documents[drawn] != records.documents[rows]
+    is_other_shard = records.shard[drawn] != records.shard[rows]
+    is_other_document = records.documents[drawn] != records.documents[rows]
+    is_far = is_other_shard | is_other_document
     # The first of several that is of another document.
     others = drawn[is_far.argmax(axis=0), np.arange(len(rows))]
     # A sequence of one segment is that segment.
