@@ -391,20 +391,21 @@ class ExportedModel:
     def _choice_logits(self, parts, batch_size):
         """Return the logits [texts, choices], -inf after the last choice of a text."""
         tokenize = self.tokenizer.tokenize
-        _, _, choices = parts
-        examples, texts = [], []
-        for number, (context, question, given) in enumerate(zip(*parts, strict=True)):
-            for choice in given:
-                examples.append(
-                    (tokenize(context), tokenize(question) + tokenize(choice))
-                )
+        contexts, questions, choices = parts
+        # An example per choice, and the text and the place of each.
+        examples, texts, places = [], [], []
+        for number, choices_of_text in enumerate(choices):
+            first = tokenize(contexts[number])
+            question = tokenize(questions[number])
+            for place, choice in enumerate(choices_of_text):
+                examples.append((first, question + tokenize(choice)))
                 texts.append(number)
-        outputs = iter(self._run(examples, batch_size, parts, texts))
-        most = max(map(len, choices), default=0)
+                places.append(place)
+        outputs = self._run(examples, batch_size, parts, texts)
+        most = max(places, default=-1) + 1
         logits = np.full((len(choices), most), -np.inf, "float32")
-        for number, given in enumerate(choices):
-            for place in range(len(given)):
-                logits[number, place] = next(outputs)[0]
+        for text, place, output in zip(texts, places, outputs, strict=True):
+            logits[text, place] = output[0]
         return logits
 
 

@@ -250,7 +250,7 @@ class Checkpoint:
             arguments = read_head(part, self.config, self.config_source)
         if self.files.model is None:
             return arguments
-        # A Keras model has them as attributes, its config file does not.
+        # A Keras model has them as attributes.
         return {
             name: getattr(self.files.model, name, default)
             for name, default in arguments.items()

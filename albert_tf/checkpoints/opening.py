@@ -306,14 +306,17 @@ def inspect_checkpoint(
     vocabulary = checkpoint.vocabulary
     backbone = layout.names((*ENCODER_PARTS, "pooler"), checkpoint.arguments)
     known = [*backbone, *layout.names(heads)]
+    # The tensors that are not of the backbone, by kind.
     kinds = layout.kinds(shapes, backbone)
-    classes = (checkpoint.num_classes(part) for part in heads if HEADS[part].fields)
-    unused, slots = kinds.pop(None, []), kinds.pop("optimizer", [])
-    state = [*kinds.pop("training state", []), *kinds.pop("average", [])]
+    unused = kinds.get(None, [])
+    slots = kinds.get("optimizer", [])
+    state = kinds.get("training state", []) + kinds.get("average", [])
     # Also the rest of heads that are not complete.
-    read = {*known, *unused, *slots, *state}
+    other = sorted(set(shapes) - {*known, *unused, *slots, *state})
+    class_counts = [
+        checkpoint.num_classes(part) for part in heads if HEADS[part].fields
+    ]
     damaged, dtypes = _read_all(checkpoint, known)
-    other = sorted(set(shapes) - read)
     named = {}
     for name in checkpoint.named_heads:
         prefix = head_prefix(layout, name)
@@ -333,7 +336,7 @@ def inspect_checkpoint(
         heads=heads,
         incomplete_heads=checkpoint.incomplete_heads,
         named_heads=named,
-        num_classes=next(classes, None),
+        num_classes=class_counts[0] if class_counts else None,
         missing=sorted(set(backbone) - set(shapes)),
         damaged=damaged,
         unused=unused,

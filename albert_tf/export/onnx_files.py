@@ -209,6 +209,7 @@ def _pool(network, mode, states):
     if mode == "cls":
         return node("Gather", x, 0, axis=1)
     if mode == "max":
+        # 9 is ONNX's number of bool.
         x = node("Where", node("Cast", network.mask, to=9), x, float("-inf"))
         return node("ReduceMax", x, axes=[1], keepdims=0)
     if mode == "first_last_mean":

@@ -337,11 +337,12 @@ def _target_ids(tokenizer, targets):
     known = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
     ids, missing = [], []
     for token in targets:
-        number = known.get(token, known.get(SPACE_PIECE + token))
-        if number is None:
-            missing.append(token)
+        if token in known:
+            ids.append(known[token])
+        elif SPACE_PIECE + token in known:
+            ids.append(known[SPACE_PIECE + token])
         else:
-            ids.append(number)
+            missing.append(token)
     if missing or not targets:
         raise AlbertError(
             "`targets` should be tokens of the vocabulary, such as single Chinese "

@@ -272,7 +272,8 @@ def _options(outputs: TaskOutputs, cls: type) -> dict[str, Any]:
     if outputs.outputs_are != "probabilities" and "from_logits" in names:
         options["from_logits"] = True
     if outputs.outputs_are == "logits" and cls in _WITH_THRESHOLD:
-        options["threshold" if "threshold" in names else "thresholds"] = 0.0
+        name = "threshold" if "threshold" in names else "thresholds"
+        options[name] = 0.0
     if "ignore_class" in names and outputs.ignores_ids:
         options["ignore_class"] = outputs.ignored_class
     return options

@@ -224,9 +224,14 @@ def _inspect_texts(opened: Any, file: str, columns: ColumnOptions) -> dict[str, 
 def _text_rows(counts):
     """Return the counts of `_inspect_texts` as rows of a report."""
     count, length = counts["count"], counts["sequence_length"]
-    names = ", ".join(f"{x} {n:,}" for x, n in counts["commonest_unknown"].items())
     share = counts["unknown"] / max(counts["tokens"], 1)
-    verb = "read in windows" if counts["reads_windows"] else "truncated"
+    unknown = f"{share:.2%} of the tokens"
+    if commonest := counts["commonest_unknown"]:
+        shown = [f"{token} {number:,}" for token, number in commonest.items()]
+        unknown += f": {', '.join(shown)}"
+    median, most = counts["median_length"], counts["length_of_95_percent"]
+    longer = f"{counts['longer']:,} ({counts['longer'] / count:.1%})"
+    longer_row = "read in windows" if counts["reads_windows"] else "truncated"
     questions = None
     if long_questions := counts.get("longer_questions"):
         questions = (
@@ -235,11 +240,9 @@ def _text_rows(counts):
         )
     return {
         "texts": f"{count:,}, {counts['tokens']:,} tokens",
-        "unknown": f"{share:.2%} of the tokens{': ' * bool(names)}{names}",
+        "unknown": unknown,
         "advice": counts["advice"],
-        "lengths": f"median {counts['median_length']}, 95% up to "
-        f"{counts['length_of_95_percent']}, longest {counts['longest']:,}",
-        verb: f"{counts['longer']:,} ({counts['longer'] / count:.1%}), longer than "
-        f"{length} tokens",
+        "lengths": f"median {median}, 95% up to {most}, longest {counts['longest']:,}",
+        longer_row: f"{longer}, longer than {length} tokens",
         "truncated questions": questions,
     }

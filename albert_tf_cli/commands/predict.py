@@ -330,15 +330,15 @@ def _read(
     texts: list[str] | None,
 ) -> CheckedBlocks:
     """Return the blocks of all examples of a file, or of texts."""
-    task, fields, columns = opened.task, opened.fields, columns_of(options)
-    if file:
+    task, fields = opened.task, opened.fields
+    if not file:
+        lines = texts or read_standard_input(options.encoding)
+        return CheckedBlocks(text_blocks(task, lines, fields), "The list of texts")
 
-        def read(columns):
-            return CheckedBlocks(file_blocks(task, file, columns, fields), file)
+    def read(columns):
+        return CheckedBlocks(file_blocks(task, file, columns, fields), file)
 
-        return read_remembered(options.model, columns, read)
-    lines = texts or read_standard_input(options.encoding)
-    return CheckedBlocks(text_blocks(task, lines, fields), "The list of texts")
+    return read_remembered(options.model, columns_of(options), read)
 
 
 def _answers(

@@ -22,13 +22,19 @@ _Formatter: Any = typer.Context.formatter_class
 
 def is_chinese() -> bool:
     """Return if the environment asks for Chinese, by the rules of gettext."""
-    names = ("LC_ALL", "LC_MESSAGES", "LANG")
-    locale = next(filter(None, map(os.environ.get, names)), "")
+    # The first variable that is set and not empty counts.
+    locale = ""
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        locale = locale or os.environ.get(name, "")
     # LANGUAGE does not count in these.
     if re.match(r"(C|POSIX)\b", locale):
         return False
-    languages = (os.environ.get("LANGUAGE") or locale).split(":")
-    return next((x for x in languages if x[:2] in ("en", "zh")), "").startswith("zh")
+    languages = os.environ.get("LANGUAGE") or locale
+    # The first language that the help has.
+    for language in languages.split(":"):
+        if language.startswith(("en", "zh")):
+            return language.startswith("zh")
+    return False
 
 
 @functools.cache

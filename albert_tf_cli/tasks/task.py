@@ -187,15 +187,18 @@ class Task:
     def columns(self, answer: Answer) -> dict[str, str | float]:
         """Return the columns that `predict` prints before the text, by name."""
         if isinstance(answer, list):
-            return {
-                name if i == 1 else f"{name}_{i}": value
-                for i, one in enumerate(answer, 1)
-                for name, value in self.columns(one).items()
-            }
+            columns = {}
+            for number, one in enumerate(answer, start=1):
+                suffix = "" if number == 1 else f"_{number}"
+                for name, value in self.columns(one).items():
+                    columns[f"{name}{suffix}"] = value
+            return columns
         if "labels" in answer:
-            answer = {"label": answer["labels"][0], "score": answer["scores"][0]}
+            return {"label": answer["labels"][0], "score": answer["scores"][0]}
         printed = [name for name in _PRINTED if name in answer]
-        return {name: answer[name] for name in printed or answer}
+        if not printed:
+            return dict(answer)
+        return {name: answer[name] for name in printed}
 
 
 def read_labelled(

@@ -36,13 +36,17 @@ def read_reviews():
 
 
 def exported(task, folder):
-    """Return a task as an ONNX model with one thread, and its parameters."""
+    """Return the prediction of a task in ONNX Runtime on one thread, and its size."""
     import albert_tf
 
     path = pathlib.Path(folder, "model.onnx")
     albert_tf.export.onnx(task, path)
     model = albert_tf.export.OnnxModel(path, threads=1)
-    return lambda text: model.predict([text]), task.backbone.count_params()
+
+    def predict(text):
+        return model.predict([text])
+
+    return predict, task.backbone.count_params()
 
 
 def classifier(shape):
@@ -67,13 +71,17 @@ def classifier(shape):
 
 
 def baseline(texts, labels):
-    """Return TF-IDF with logistic regression, and its parameters."""
+    """Return the prediction of TF-IDF with logistic regression, and its size."""
     from sklearn.pipeline import make_pipeline
 
     from benchmarks.lib.baselines import REGRESSION, TFIDF
 
     model = make_pipeline(TFIDF, REGRESSION).fit(texts, labels)
-    return lambda text: model.predict([text]), int(model[-1].coef_.size)
+
+    def predict(text):
+        return model.predict([text])
+
+    return predict, int(model[-1].coef_.size)
 
 
 def main():

@@ -59,13 +59,13 @@ class SpanQuestions:
         """
         kept = [i for i, answers in enumerate(self.answers) if _can_be_learned(answers)]
         return SpanQuestions(
-            [self.questions[i] for i in kept],
-            [self.contexts[i] for i in kept],
-            [self.answers[i] for i in kept],
-            self.moved,
-            self.absent,
-            len(self) - len(kept),
-            [self.ids[i] for i in kept],
+            questions=[self.questions[i] for i in kept],
+            contexts=[self.contexts[i] for i in kept],
+            answers=[self.answers[i] for i in kept],
+            moved=self.moved,
+            absent=self.absent,
+            skipped=len(self) - len(kept),
+            ids=[self.ids[i] for i in kept],
         )
 
 
@@ -119,7 +119,9 @@ def read_squad(
         ids.append(entry.get("id", entry.get("query_id")))
     if not questions:
         raise AlbertError(f"{path} has no questions.")
-    return SpanQuestions(questions, contexts, answers, moved, absent, ids=ids)
+    return SpanQuestions(
+        questions, contexts, answers, moved=moved, absent=absent, ids=ids
+    )
 
 
 class _GivenAnswer(NamedTuple):

@@ -92,7 +92,8 @@ class Run(BatchSettings):
         # The hosts of one run differ in it.
         del fields["host"]
         settings = fields.pop("settings")
-        fields["masks"] = self.masks and self.masks.get_config()
+        if self.masks is not None:
+            fields["masks"] = self.masks.get_config()
         return {**fields, **settings}
 
     def schedule(self, steps: int) -> WarmupLinearDecay | None:
