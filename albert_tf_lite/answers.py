@@ -41,9 +41,19 @@ def _sigmoid(x):
 _ACTIVATIONS = {"softmax": _softmax, "sigmoid": _sigmoid, None: lambda x: x}
 
 
+def probabilities_of(outputs: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
+    """Return the probabilities [batch, classes] of the outputs of a classifier.
+
+    Logits are divided by the temperature of the model, which is 1 in files of earlier
+    versions.
+    """
+    scaled = outputs / settings.get("temperature", 1.0)
+    return _ACTIVATIONS[settings["activation"]](scaled)
+
+
 def classify(outputs: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return `label`, `label_id` [batch] and `probabilities` [batch, classes]."""
-    probabilities = _ACTIVATIONS[settings["activation"]](outputs)
+    probabilities = probabilities_of(outputs, settings)
     label_id = probabilities.argmax(axis=-1).astype("int32")
     label = np.array(settings["labels"])[label_id]
     return {"label": label, "label_id": label_id, "probabilities": probabilities}
@@ -53,7 +63,7 @@ def classify_multi_label(
     outputs: np.ndarray, settings: dict[str, Any]
 ) -> dict[str, np.ndarray]:
     """Return `labels` (or ""), `chosen`, `probabilities`, each [batch, classes]."""
-    probabilities = _ACTIVATIONS[settings["activation"]](outputs)
+    probabilities = probabilities_of(outputs, settings)
     chosen = probabilities >= np.array(settings["thresholds"], "float32")
     labels = np.where(chosen, np.array(settings["labels"]), "")
     return {"labels": labels, "chosen": chosen, "probabilities": probabilities}

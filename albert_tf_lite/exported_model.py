@@ -343,7 +343,10 @@ class ExportedModel:
                 logits.append(of_tokens[first:last])
             spans.append(
                 self._tagging.entities(
-                    np.concatenate(logits), tokens.starts, tokens.ends
+                    np.concatenate(logits),
+                    tokens.starts,
+                    tokens.ends,
+                    self.settings.get("temperature", 1.0),
                 )
             )
         return spans

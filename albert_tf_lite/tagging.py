@@ -108,21 +108,23 @@ class Tagging:
         )
 
     def entities(
-        self, logits: np.ndarray, starts: ArrayLike, ends: ArrayLike
+        self,
+        logits: np.ndarray,
+        starts: ArrayLike,
+        ends: ArrayLike,
+        temperature: float = 1.0,
     ) -> list[tuple[int, int, str, float]]:
         """Return (start, end, label, score) of the entities by the best valid tags.
 
         `logits` is a float32 array [tokens, tags]; `starts` and `ends` are the
         characters of each token. A token within the token before it is skipped. The
-        score is the mean probability of the tags.
+        score is the mean probability of the tags, whose logits `temperature` divides.
         """
         begins, stops = without_overlap(starts, ends)
         # Tokens of at least one character.
         kept = np.flatnonzero(begins < stops)
-        scores = log_softmax(logits[kept])
-        if not self.has_outside:
-            scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=_NEVER)
-        tags = self._best(scores)
+        tags = self._best(self._log_probabilities(logits[kept]))
+        scores = self._log_probabilities(logits[kept] / temperature)
         chosen = np.exp(scores[np.arange(len(tags)), tags]).astype("float64")
         entities = []
         for first, end, label in tags_to_spans(self.tags[tag] for tag in tags):
@@ -130,6 +132,13 @@ class Tagging:
             score = float(np.float32(chosen[first:end].mean()))
             entities.append((start, stop, label, score))
         return entities
+
+    def _log_probabilities(self, logits):
+        """Return the log-probabilities of the tags, also of a missing `O`."""
+        scores = log_softmax(logits)
+        if self.has_outside:
+            return scores
+        return np.pad(scores, [(0, 0), (0, 1)], constant_values=_NEVER)
 
     def _allows(self, first, second):
         """Return whether the second tag (prefix, label) may follow the first."""

@@ -5,6 +5,7 @@ place for it, and its name in `heads` of the task that holds it.
 """
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -69,6 +70,7 @@ _ROWS = (
             "thresholds",
             "pairs",
             "pooling_mode",
+            "temperature",
         ),
     ),
     Head(
@@ -84,7 +86,7 @@ _ROWS = (
         attribute="tag_dense",
         reads="sequence",
         architectures=("AlbertForTokenClassification",),
-        fields=("tags", "dropout"),
+        fields=("tags", "dropout", "temperature"),
     ),
     # The first and the last token of an answer.
     Head("span_head", "span_dense", "sequence", ("AlbertForQuestionAnswering",)),
@@ -159,6 +161,7 @@ HEAD_FIELDS = (
     "classifier_thresholds",
     "classifier_pairs",
     "classifier_pooling",
+    "classifier_temperature",
 )
 
 
@@ -172,6 +175,12 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
             f"{source} has classifier_dropout_prob={dropout!r:.80}. Expected a number "
             "from 0 to 1."
         )
+    temperature = config.get("classifier_temperature", 1.0)
+    if type(temperature) not in (int, float) or not 0 < temperature < math.inf:
+        raise CheckpointError(
+            f"{source} has classifier_temperature={temperature!r:.80}. Expected a "
+            "positive number."
+        )
     labels = _read_labels(config, source)
     arguments = {
         "labels": labels,
@@ -182,6 +191,7 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
         "thresholds": config.get("classifier_thresholds"),
         "pairs": config.get("classifier_pairs", False),
         "pooling_mode": config.get("classifier_pooling", "cls"),
+        "temperature": temperature,
     }
     return {field: arguments[field] for field in HEADS[part].fields}
 
@@ -232,6 +242,8 @@ def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, An
         fields["classifier_pairs"] = True
     if arguments.get("pooling_mode", "cls") != "cls":
         fields["classifier_pooling"] = arguments["pooling_mode"]
+    if arguments.get("temperature", 1.0) != 1.0:
+        fields["classifier_temperature"] = arguments["temperature"]
     return fields
 
 

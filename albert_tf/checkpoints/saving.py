@@ -418,8 +418,8 @@ class Saving:
 
 def _without_place_in_kerashub(head: dict[str, Any]) -> list[str]:
     """Return the settings of a head that KerasHub's classifiers do not keep."""
-    names = ("labels", "problem_type", "thresholds")
-    plain = (None, "single_label_classification")
+    names = ("labels", "problem_type", "thresholds", "temperature")
+    plain = (None, "single_label_classification", 1.0)
     return [f"{name}={head[name]}" for name in names if head.get(name) not in plain]
 
 

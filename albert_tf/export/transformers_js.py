@@ -79,8 +79,9 @@ def transformers_js(task: AlbertTask, directory: str | os.PathLike) -> None:
 
     The networks take `input_ids`, `token_type_ids` and `attention_mask`, int64
     [batch, time], and return `logits`, without the activation that transformers.js
-    adds. A model for question answering returns `start_logits` and `end_logits`, an
-    embedder `last_hidden_state` and `sentence_embedding`, the vectors of Keras.
+    adds; those of a classifier are divided by its `temperature`. A model for question
+    answering returns `start_logits` and `end_logits`, an embedder `last_hidden_state`
+    and `sentence_embedding`, the vectors of Keras.
 
     Args:
         task: a text or multi-label classifier, regressor, token classifier, embedder,
@@ -195,9 +196,17 @@ def _network(task, target, library, precision):
 
 
 def _logits(task, network):
-    # transformers.js adds the activation itself.
+    # transformers.js adds the activation itself, but has no temperature.
     logits = network.dense(head_of(task), head_input(task, network), activate=False)
+    temperature = _temperature(task)
+    if temperature != 1:
+        logits = network.node("Mul", logits, 1 / temperature)
     return {"logits": _Output(logits, output_shape(task, head_of(task).units))}
+
+
+def _temperature(task):
+    """Return the temperature of a task; 1 for tasks that have none."""
+    return getattr(task, "temperature", 1.0)
 
 
 def _class_logits(task, network):
@@ -322,6 +331,8 @@ _TARGETS = {
 class WebNetwork:
     """A written network, with the inputs and outputs of its task in Keras.
 
+    Its logits are multiplied by the temperature, by which the network divides them.
+
     Args:
         task: the task.
         path: path of a file in `onnx/`.
@@ -347,4 +358,5 @@ class WebNetwork:
             return np.stack(outputs, axis=-1)
         activation: Any = getattr(self._task, "activation", None)
         # An embedder has its vectors as the last output.
-        return np.array(activation(outputs[-1])) if activation else outputs[-1]
+        output = outputs[-1] * np.float32(_temperature(self._task))
+        return np.array(activation(output)) if activation else output

@@ -13,6 +13,7 @@ from albert_tf.layers.arguments import argument_names
 from albert_tf.layers.tensor_types import Tensor
 from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
+from albert_tf.models.temperature import check_temperature
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.trainers.examples import Column
 from albert_tf.trainers.head_choice import (
@@ -59,6 +60,9 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             the releases were fine-tuned, or `"mean"` of the tokens' last hidden states
             (or `"max"`, `"first_last_mean"`), which needs fewer examples in small
             models. By default that of the backbone's `fine_tuning`, else `"cls"`.
+        temperature: float. Divides the logits before the softmax, so that the
+            probabilities of new texts are neither too high nor too low; see
+            `tune_temperature`. The logits that the model returns are not divided.
         compile: bool. Compile with the defaults.
 
     Returns:
@@ -66,7 +70,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
     Raises:
         AlbertError: if `labels` are not `num_classes` different names, `pooling_mode`
-            is unknown, or the preprocessor does not fit the backbone. By `fit` and
+            is unknown, `temperature` is not a positive number or not 1 beside an
+            `activation`, or the preprocessor does not fit the backbone. By `fit` and
             `evaluate`, if a label is missing, is no class, or has two readings.
 
     Example:
@@ -106,6 +111,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         labels: Any = None,
         pairs: bool = False,
         pooling_mode: str | None = None,
+        temperature: float = 1.0,
         **kwargs: Any,
     ):
         if num_classes == 1 and self.targets_are == "ids":
@@ -128,6 +134,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         self.dropout = dropout
         self.labels = labels
         self.pairs = pairs
+        self.temperature = temperature
         self.pooling_mode = pooling_mode or default_pooling(backbone)
 
         # === Functional Model ===
@@ -143,6 +150,15 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     @labels.setter
     def labels(self, labels: Column | None) -> None:
         self._labels = check_class_names(labels, self.num_classes)
+
+    @property
+    def temperature(self) -> float:
+        """The divisor of the logits before they become probabilities."""
+        return self._temperature
+
+    @temperature.setter
+    def temperature(self, temperature: float) -> None:
+        self._temperature = check_temperature(temperature, self.gives_logits)
 
     def classify_states(
         self, states: list[Tensor], mask: Tensor, training: bool = False
@@ -227,9 +243,9 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             if not stored and is_same_size and isinstance(checkpoint.model, cls):
                 _warn_if_renamed(checkpoint, labels)
         if "num_classes" in kwargs:
-            # Labels and thresholds of the preset belong to its own head.
+            # Labels, thresholds and temperature of the preset belong to its own head.
             own = {"labels", "thresholds"} & set(argument_names(cls, keras.Model))
-            kwargs = {**dict.fromkeys(own), **kwargs}
+            kwargs = {**dict.fromkeys(own), "temperature": 1.0, **kwargs}
         return super().from_preset(preset, load_weights, **kwargs)
 
     # === Labels in ===
@@ -287,8 +303,13 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         return "logits" if self.gives_logits else "probabilities"
 
     def probabilities(self, outputs: Outputs) -> Tensor:
-        """Return the probabilities [batch, num_classes] for outputs of the model."""
-        return self.probability_activation(outputs) if self.gives_logits else outputs
+        """Return the probabilities [batch, num_classes] for outputs of the model.
+
+        Logits are divided by the `temperature`.
+        """
+        if not self.gives_logits:
+            return outputs
+        return self.probability_activation(outputs / self.temperature)
 
     def postprocess(
         self, outputs: Outputs, labels: list[str] | None = None
@@ -319,6 +340,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             "labels": self.class_names,
             # The activation that the outputs still need.
             "activation": needed,
+            "temperature": self.temperature,
         }
 
 
@@ -352,6 +374,8 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
             the releases were fine-tuned, or `"mean"` of the tokens' last hidden states
             (or `"max"`, `"first_last_mean"`), which needs fewer examples in small
             models. By default that of the backbone's `fine_tuning`, else `"cls"`.
+        temperature: float. Divides the logits before the sigmoid; see
+            `tune_temperature`.
         thresholds: optional list of `num_classes` floats. A text has a class if its
             probability is at least the threshold. By default 0.5; see
             `tune_thresholds`.
@@ -362,7 +386,8 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
 
     Raises:
         AlbertError: if `labels` are not `num_classes` different names, `thresholds`
-            are not one number per class, `pooling_mode` is unknown, or the preprocessor
+            are not one number per class, `pooling_mode` is unknown, `temperature` is
+            not a positive number or not 1 beside an `activation`, or the preprocessor
             does not fit the backbone. By `fit` and `evaluate`, if a label is missing,
             is no class, or has two readings.
 

@@ -13,6 +13,7 @@ from albert_tf.data.labels.tag_spellings import read_tags
 from albert_tf.data.labels.tags import SCHEMES, tag_names
 from albert_tf.models.tagging import Tagging, tags_of_spans
 from albert_tf.models.task import AlbertTask
+from albert_tf.models.temperature import check_temperature
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTokenClassifierPreprocessor,
     refuse_pairs,
@@ -57,14 +58,17 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
             `b-per`, and `X` or `[CLS]` for outside are read with a warning; `O` may be
             repeated, or be missing in a model of words or parts of speech.
         dropout: float. Rate before the head, apart from the encoder's own.
+        temperature: float. Divides the logits of the tags for the scores of entities;
+            see `tune_temperature`.
         compile: bool. Compile with the defaults.
 
     Returns:
         Logits [batch, time, num_tags].
 
     Raises:
-        AlbertError: if `labels` or `tags` are missing, repeated or no tags, or the
-            preprocessor's vocabulary or `sequence_length` does not fit the backbone.
+        AlbertError: if `labels` or `tags` are missing, repeated or no tags,
+            `temperature` is not a positive number, or the preprocessor's vocabulary or
+            `sequence_length` does not fit the backbone.
 
     Example:
     ```python
@@ -97,6 +101,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         preprocessor: AlbertTokenClassifierPreprocessor | None = None,
         dropout: float = 0.1,
         tags: Sequence[str] | None = None,
+        temperature: float = 1.0,
         **kwargs: Any,
     ):
         # === Config ===
@@ -109,6 +114,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         self.labels = self._tagging.labels
         self.scheme = self._tagging.scheme
         self.dropout = dropout
+        self.temperature = temperature
         if labels and set(labels) != set(self.labels):
             raise AlbertError(
                 f"`labels` are {listed(labels, 10)}, but `tags` are of "
@@ -126,6 +132,15 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         hidden = backbone(backbone.input)["sequence_output"]
         outputs = self.tag_dense(self.output_dropout(hidden))
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
+
+    @property
+    def temperature(self) -> float:
+        """The divisor of the logits before the softmax of the scores."""
+        return self._temperature
+
+    @temperature.setter
+    def temperature(self, temperature: float) -> None:
+        self._temperature = check_temperature(temperature)
 
     @classmethod
     def read_heads(cls, checkpoint, arguments):
@@ -202,7 +217,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         for start in range(0, logits.nrows(), TEXTS_AT_A_TIME):
             some = slice(start, start + TEXTS_AT_A_TIME)
             columns = self._tagging.entities_in_graph(
-                logits[some], packed.starts[some], packed.ends[some]
+                logits[some], packed.starts[some], packed.ends[some], self.temperature
             )
             of_texts = map(tf.RaggedTensor.to_list, columns)
             for starts, ends, labels, scores in zip(*of_texts, strict=True):
@@ -215,6 +230,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         tags = self._tagging.tags[: len(self.tags)]
         own = {"tags": tags, "labels": list(self.labels)}
         own["stride"] = self.preprocessor and self.preprocessor.stride
+        own["temperature"] = self.temperature
         return {**super().exported_settings(), **own}
 
     def postprocess(self, outputs: Outputs) -> dict[str, Any]:
@@ -223,7 +239,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return {
             "tags": tf.gather(tf.constant(self.tags), tag_ids),
             "tag_ids": tag_ids,
-            "probabilities": tf.nn.softmax(outputs),
+            "probabilities": tf.nn.softmax(outputs / self.temperature),
         }
 
     def serve(self, texts: tuple[tf.Tensor, ...], call: Callable) -> dict[str, Any]:
@@ -236,7 +252,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         features = self.preprocessor.packer.pad(packed.tokens, packed.first_lengths)
         logits = packed.starts.with_values(packed.windows.merge(call(features)))
         start, end, labels, scores = self._tagging.entities_in_graph(
-            logits, packed.starts, packed.ends
+            logits, packed.starts, packed.ends, self.temperature
         )
         spans = tf.stack([start.to_tensor(-1), end.to_tensor(-1)], axis=-1)
         return {

@@ -71,12 +71,17 @@ class Tagging(lite.Tagging):
         raise AssertionError(f"{label!r} has no tag.")
 
     def entities_in_graph(
-        self, logits: tf.RaggedTensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+        self,
+        logits: tf.RaggedTensor,
+        starts: tf.RaggedTensor,
+        ends: tf.RaggedTensor,
+        temperature: float = 1.0,
     ) -> tuple[tf.RaggedTensor, ...]:
         """Return start, end, label and score, ragged [texts, (entities)], in a graph.
 
         `logits` are [texts, (tokens), tags]; `starts` and `ends` are the characters of
-        each token. Tokens without any are left out.
+        each token. Tokens without any are left out. `temperature` divides the logits
+        for the score, but does not change the tags.
         """
         has_text = starts.with_values(starts.values < ends.values)
         parts = (logits, starts, ends)
@@ -103,7 +108,8 @@ class Tagging(lite.Tagging):
         begins = inside & ~tf.pad(joined, [[1, 0]])[: tf.size(tags)]
         first = tf.where(begins)[:, 0]
         last = tf.where(inside & ~tf.pad(joined, [[0, 1]])[: tf.size(tags)])[:, 0]
-        chosen = tf.gather(tf.nn.softmax(scores), tags, batch_dims=1)
+        probabilities = tf.nn.softmax(scores / temperature)
+        chosen = tf.gather(probabilities, tags, batch_dims=1)
         number = tf.cumsum(tf.cast(begins, tf.int64)) - 1
         score = tf.math.segment_mean(
             tf.boolean_mask(chosen, inside), tf.boolean_mask(number, inside)

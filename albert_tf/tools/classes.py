@@ -1,18 +1,28 @@
-"""Weights and decision thresholds of classes."""
+"""Weights and decision thresholds of classes, and the temperature of their scores."""
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from albert_tf.evaluation.calibration import best_temperature
 from albert_tf.evaluation.scores import best_thresholds
 from albert_tf.models.albert_text_classifier import (
     DEFAULT_THRESHOLD,
     AlbertMultiLabelClassifier,
+    AlbertTextClassifier,
 )
+from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
+from albert_tf.trainers.batching import PADDING_TARGET
 from albert_tf.trainers.class_weights import balanced_weights
 from albert_tf.trainers.labels import check_class_names, class_ids
 from albert_tf_lite.answers import classify_multi_label
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list, has_two_readings
+
+# Fewer examples say too little about a temperature.
+MIN_EXAMPLES = 20
 
 
 def class_weights(
@@ -78,3 +88,81 @@ def tune_thresholds(
     answers = classify_multi_label(outputs, classifier.exported_settings())
     thresholds = best_thresholds(truth, answers["probabilities"], DEFAULT_THRESHOLD)
     classifier.thresholds = thresholds
+
+
+def tune_temperature(
+    model: AlbertTextClassifier | AlbertTokenClassifier,
+    x: Iterable[str] | tuple[Iterable[str], Iterable[str]],
+    y: Iterable[Any],
+    batch_size: int | None = None,
+) -> None:
+    """Set the temperature of a model, so that its scores are true to new texts.
+
+    Labels do not change: the thresholds of a multi-label classifier are moved with the
+    temperature. The temperature is that of the lowest log loss, or 1.0 if that is not
+    lower or, with a warning, if there are fewer than 20 texts.
+
+    Args:
+        model: a text, multi-label or token classifier that returns logits.
+        x: list of texts that it was not trained on, or for pairs the tuple of two such
+            lists.
+        y: list of their labels, or of their spans, as for `fit`.
+        batch_size: optional int. Examples per batch.
+
+    Raises:
+        AlbertError: if the model is of another class or has an `activation`, or `y` has
+            other labels.
+
+    Example:
+    ```python
+    classifier.fit(texts[:400], labels[:400])
+    albert_tf.tools.tune_temperature(classifier, texts[400:], labels[400:])
+    classifier.answers(["还不错"])  # [{"label": "好评", "score": 0.83}]
+    ```
+
+    Reference:
+        [Guo et al., 2017](https://arxiv.org/abs/1706.04599).
+    """
+    has_temperature = isinstance(model, (AlbertTextClassifier, AlbertTokenClassifier))
+    if not has_temperature or model.outputs_are != "logits":
+        raise AlbertError(
+            "Only a text, multi-label or token classifier that returns logits, without "
+            f"`activation`, has a temperature. Received: {type(model).__name__}"
+        )
+    examples = model.read_examples(x, y)
+    if not examples.are_texts or examples.kind == "dataset":
+        raise AlbertError("`x` must be a list of texts, and `y` their labels or spans.")
+    temperature = 1.0
+    if examples.count < MIN_EXAMPLES:
+        warnings.warn(
+            f"{examples.count} examples are too few to fit a temperature: the scores "
+            f"are not calibrated. Pass {MIN_EXAMPLES} examples or more.",
+            stacklevel=2,
+        )
+    else:
+        temperature = best_temperature(*_logits_and_truth(model, examples, batch_size))
+    _set_temperature(model, temperature)
+
+
+def _logits_and_truth(model, examples, batch_size):
+    """Return the logits [decisions, classes] of a model, and the true classes."""
+    if isinstance(model, AlbertTokenClassifier):
+        rows = model.predict_rows(examples, batch_size, verbose=0)
+        truth = model.targets(examples.x, examples.y, rows.packed).values.numpy()
+        # Special tokens, and those that another window decides, have no tag.
+        has_tag = truth != PADDING_TARGET
+        return np.concatenate(rows.outputs)[has_tag], truth[has_tag]
+    logits = model.predict(examples, batch_size, verbose=0)
+    if isinstance(model, AlbertMultiLabelClassifier):
+        return logits, model.targets(examples.x, examples.y)
+    return logits, class_ids(examples.x, examples.y, model.num_classes, model.labels)
+
+
+def _set_temperature(model, temperature):
+    """Set the temperature, and move thresholds so that labels stay."""
+    ratio = model.temperature / temperature
+    model.temperature = temperature
+    if thresholds := getattr(model, "thresholds", None):
+        p = np.clip(thresholds, 1e-12, 1 - 1e-12)
+        logits = np.log(p) - np.log1p(-p)
+        model.thresholds = (1 / (1 + np.exp(-logits * ratio))).tolist()

@@ -23,8 +23,8 @@ from albert_tf_lite.errors import AlbertError
 Task: TypeAlias = Any
 # The parts of a model that can be frozen, by name.
 FREEZABLE = {"embeddings": "backbone.embedding", "encoder": "backbone"}
-# The attributes that `tune` may set, of multi-label models and of readers.
-_THRESHOLDS = ("thresholds", "null_threshold")
+# The attributes that `tune` and `calibrate` may set.
+_TUNED = ("thresholds", "null_threshold", "temperature")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +40,8 @@ class FineTuning:
         maximise: string, a metric of the model or one of `scores`.
         tune: optional function of the model that sets attributes chosen on dev, such as
             thresholds, before `scores` and before the model is written.
+        calibrate: optional function of the model that sets its temperature on dev. It
+            is called once, for the best epoch.
         scores: optional function of the model that returns its scores on dev by name.
         freeze: optional string, a part of `FREEZABLE` that is not trained.
         patience: optional int. Stop after so many epochs without improvement.
@@ -52,6 +54,7 @@ class FineTuning:
     batch_size: int = 32
     maximise: str = "accuracy"
     tune: Callable[[Any], None] | None = None
+    calibrate: Callable[[Any], None] | None = None
     scores: Callable[[Any], dict[str, float]] | None = None
     freeze: str | None = None
     patience: int | None = None
@@ -124,7 +127,7 @@ def fine_tune(
             order = BatchOrder(options.seed, skip=state.step)
             return {"shuffle": order, "callbacks": [order, *callbacks]}
 
-        with _thresholds_kept(model):
+        with _tuned_kept(model):
             with _frozen(model, options.freeze):
                 state.fit(
                     model,
@@ -138,6 +141,9 @@ def fine_tune(
                     class_weight=options.class_weight,
                 )
                 model.load_weights(state.weights(state.best_epoch))
+            if options.calibrate:
+                options.calibrate(model)
+            # Thresholds are those of the probabilities at this temperature.
             scoring.tune()
         metrics = _metrics(state)
         with complete_directory(output) as directory:
@@ -192,9 +198,9 @@ def _with_averages(model, state, callbacks):
 
 
 @contextlib.contextmanager
-def _thresholds_kept(model):
-    """Restore the thresholds of a model after an interrupted training."""
-    names = [name for name in _THRESHOLDS if hasattr(model, name)]
+def _tuned_kept(model):
+    """Restore thresholds and temperature of a model after an interrupted training."""
+    names = [name for name in _TUNED if hasattr(model, name)]
     before = {name: getattr(model, name) for name in names}
     try:
         yield

@@ -264,6 +264,7 @@ def _train(context: typer.Context, run: _Run, model: "AlbertTask") -> dict[str, 
         batch_size=size,
         maximise=run.monitor,
         tune=lambda model: task.tune(model, dev, size),
+        calibrate=lambda model: task.calibrate(model, dev, size),
         scores=lambda model: task.evaluate(model, dev, size),
         freeze=options.freeze,
         patience=options.patience,
@@ -280,6 +281,8 @@ def _train(context: typer.Context, run: _Run, model: "AlbertTask") -> dict[str, 
             settings,
             **progress,
         )
+    if hasattr(model, "temperature"):
+        metrics["temperature"] = model.temperature
     if test := run.parts.get("test"):
         losses = model.evaluate(test.x, test.y, size, verbose=0, return_dict=True)
         metrics["test"] = losses | task.evaluate(model, test, size)
@@ -319,6 +322,7 @@ def _write(run: _Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
     ]
     console.print(
         f"{_outcome(metrics)}, {metrics['seconds']} s. {', '.join(best)}. "
+        f"{_calibration(metrics)}"
         f"Model, README.md and metrics.json are in {folder}",
         soft_wrap=True,
     )
@@ -337,6 +341,12 @@ def _outcome(metrics: dict[str, Any]) -> str:
             "checkpoint; its weights are kept"
         )
     return f"Best epoch {metrics['best_epoch']}"
+
+
+def _calibration(metrics: dict[str, Any]) -> str:
+    if "temperature" not in metrics:
+        return ""
+    return f"Temperature of the scores {metrics['temperature']:.2f}. "
 
 
 def _card(run: _Run, metrics: dict[str, Any]) -> dict[str, Any]:

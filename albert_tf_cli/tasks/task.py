@@ -120,6 +120,11 @@ class Task:
     def tune(self, model: "AlbertTask", dev: Examples, batch_size: int | None) -> None:
         """Set attributes of the model that are chosen on dev, such as thresholds."""
 
+    def calibrate(
+        self, model: "AlbertTask", dev: Examples, batch_size: int | None
+    ) -> None:
+        """Set the temperature of the model on dev, if its scores have one."""
+
     def predict(self, model: "Model", x: Inputs, batch_size: int | None) -> Any:
         """Return the predictions that `scores`, `report` and `mistakes` compare."""
         if isinstance(model, ExportedModel):

@@ -39,16 +39,19 @@ def test_of_heads_with_equal_names_the_config_decides():
 
 
 MULTI_LABEL = {"num_classes": 2, "labels": ["体育", "财经"]}
-MULTI_LABEL["thresholds"] = [0.25, 0.75]
+MULTI_LABEL |= {"thresholds": [0.25, 0.75], "temperature": 1.5}
 TAGS = tag_names(["PER", "LOC"], "BIOES")
 KINDS = {
-    "tags": (AlbertTokenClassifier, {"tags": TAGS, "dropout": 0.2}),
+    "tags": (AlbertTokenClassifier, {"tags": TAGS, "dropout": 0.2, "temperature": 2.0}),
     "one label": (
         AlbertMultiLabelClassifier,
         {"num_classes": 1, "labels": ["体育"], "dropout": 0.2},
     ),
     "multi-label": (AlbertMultiLabelClassifier, MULTI_LABEL),
-    "mean": (AlbertTextClassifier, {"num_classes": 3, "pooling_mode": "mean"}),
+    "mean": (
+        AlbertTextClassifier,
+        {"num_classes": 3, "pooling_mode": "mean", "temperature": 0.5},
+    ),
     "mean regressor": (AlbertTextRegressor, {"pooling_mode": "mean"}),
 }
 

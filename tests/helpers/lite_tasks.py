@@ -29,11 +29,11 @@ GOOGLE = {
 }
 GROUPS = {"num_layers": 3, "num_attention_groups": 3, "num_ffn_groups": 2}
 GROUPS["num_inner_repetitions"] = 2
-LABELS = {"num_classes": 3, "labels": [*"坏中好"]}
+LABELS = {"num_classes": 3, "labels": [*"坏中好"], "temperature": 0.5}
 SOFTMAX = {"num_classes": 3, "pairs": True, "activation": "softmax"}
 CHOSEN = {"num_classes": 4, "thresholds": [0.3, 0.5, 0.6, 0.4]}
-CHOSEN["pooling_mode"] = "first_last_mean"
-TAGS = {"labels": ["PER", "LOC"], "scheme": "BIOES", "stride": 5}
+CHOSEN |= {"pooling_mode": "first_last_mean", "temperature": 2.0}
+TAGS = {"labels": ["PER", "LOC"], "scheme": "BIOES", "stride": 5, "temperature": 1.5}
 CLS = {"pooling_mode": "cls", "normalize": False}
 MAX = {"pooling_mode": "max"}
 ANSWERS = {"max_answer_length": 5, "sequence_length": 24, "null_threshold": 0.0}

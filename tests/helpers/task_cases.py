@@ -103,7 +103,7 @@ NO_POOLER = {"pooler": False}
 CASES = {
     "text classifier": Case(
         cls=models.AlbertTextClassifier,
-        init_kwargs={**NAMED, **DROPOUT},
+        init_kwargs={**NAMED, **DROPOUT, "temperature": 1.5},
         x=TEXTS,
         y=LABELS,
         outputs=(COUNT, 3),
@@ -117,7 +117,12 @@ CASES = {
     ),
     "multi-label classifier": Case(
         cls=models.AlbertMultiLabelClassifier,
-        init_kwargs={**NAMED, "thresholds": [0.25, 0.5, 0.75], "pooling_mode": "mean"},
+        init_kwargs={
+            **NAMED,
+            "thresholds": [0.25, 0.5, 0.75],
+            "pooling_mode": "mean",
+            "temperature": 0.5,
+        },
         x=TEXTS,
         y=np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]] + 3 * [[0, 1, 0]]),
         outputs=(COUNT, 3),
@@ -146,7 +151,12 @@ CASES = {
     ),
     "token classifier": Case(
         cls=models.AlbertTokenClassifier,
-        init_kwargs={"labels": ["PER", "LOC"], "scheme": "BIOES", **DROPOUT},
+        init_kwargs={
+            "labels": ["PER", "LOC"],
+            "scheme": "BIOES",
+            "temperature": 2.0,
+            **DROPOUT,
+        },
         x=TEXTS,
         y=SPANS,
         outputs=[(length, 9) for length in LENGTHS],

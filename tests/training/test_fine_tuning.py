@@ -262,9 +262,14 @@ def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path, spy, left):
         np.testing.assert_allclose(first, second, atol=1e-6)
 
 
-def test_thresholds_of_an_interrupted_training_are_those_before(tmp_path):
+def test_tuned_values_of_an_interrupted_training_are_those_before(tmp_path):
     def tune(model):
-        model.thresholds, model.null_threshold = [0.25, 0.75], 3.0
+        # Thresholds of the probabilities that people will see.
+        model.thresholds = [0.25, 0.75 if model.temperature == 1 else 0.5]
+        model.null_threshold = 3.0
+
+    def calibrate(model):
+        model.temperature = 2.0
 
     classifier = AlbertMultiLabelClassifier(new_backbone(), 2, thresholds=[0.5, 0.5])
     classifier.null_threshold = 1.0
@@ -273,14 +278,17 @@ def test_thresholds_of_an_interrupted_training_are_those_before(tmp_path):
     train, dev = (token_ids(8), np.tile(rows, [2, 1])), (token_ids(4), rows)
     stopped, complete = pytest.raises(KeyboardInterrupt), nullcontext()
     for epoch, end, expected in (
-        (2, stopped, ([0.5, 0.5], 1.0)),
-        (None, complete, ([0.25, 0.75], 3.0)),
+        (2, stopped, ([0.5, 0.5], 1.0, 1.0)),
+        (None, complete, ([0.25, 0.5], 3.0, 2.0)),
     ):
-        options = FineTuning(epochs=2, maximise="pr_auc", tune=tune)
+        options = FineTuning(
+            epochs=2, maximise="pr_auc", tune=tune, calibrate=calibrate
+        )
         spies = [Spy(interrupted=epoch)]
         with end:
             fine_tune(classifier, train, dev, tmp_path, options, callbacks=spies)
-        assert (list(classifier.thresholds), classifier.null_threshold) == expected
+        tuned = classifier.null_threshold, classifier.temperature
+        assert (list(classifier.thresholds), *tuned) == expected
 
 
 def test_a_signal_that_the_program_ignores_stays_ignored(tmp_path):

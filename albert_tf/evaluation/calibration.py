@@ -1,0 +1,176 @@
+"""Calibration: how true the probabilities of a classifier are, and its temperature."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from albert_tf.extras import import_extra
+from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import whole_numbers
+
+# Bins of equal width, as in Guo et al.
+BINS = 15
+# The minimum scores that `coverage` lists.
+MINIMUM_SCORES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95)
+# The least and the largest temperature.
+LOWEST, HIGHEST = 0.2, 20.0
+
+
+def calibration_scores(
+    truth: Iterable[int], probabilities: ArrayLike
+) -> dict[str, float]:
+    """Compute `ece` and `brier` of a classifier.
+
+    The expected calibration error is the mean difference of score and accuracy in the
+    bins of `reliability_bins`, weighted by their examples. The Brier score is the mean
+    squared difference of the probabilities of an example from 1 for the true class and
+    0 for the others, summed over the classes. If a text may have several classes, each
+    of them is a decision with the score of its probability.
+
+    Args:
+        truth: int array [examples], the true classes; or of 0 and 1
+            [examples, classes], if a text may have several classes.
+        probabilities: float array [examples, classes].
+
+    Raises:
+        AlbertError: if there are no examples, or not as many as probabilities.
+
+    Example:
+
+    >>> calibration_scores([0, 1], [[1.0, 0.0], [0.5, 0.5]])
+    {'ece': 0.25, 'brier': 0.25}
+
+    Reference:
+        [Guo et al., 2017](https://arxiv.org/abs/1706.04599).
+    """
+    truth, probabilities = _checked(truth, probabilities)
+    rows = reliability_bins(truth, probabilities)
+    count = sum(row["count"] for row in rows)
+    gaps = [row["count"] * abs(row["score"] - row["accuracy"]) for row in rows]
+    expected = truth
+    if truth.ndim == 1:
+        expected = np.eye(probabilities.shape[1])[truth]
+    # Of all decisions.
+    squares = (probabilities - expected) ** 2
+    return {"ece": sum(gaps) / count, "brier": float(squares.sum() / count)}
+
+
+def reliability_bins(
+    truth: Iterable[int], probabilities: ArrayLike, bins: int = BINS
+) -> list[dict[str, float]]:
+    """Compare the scores of the predicted classes with their accuracy, by score.
+
+    Args:
+        truth, probabilities: as for `calibration_scores`.
+        bins: int, the number of intervals of equal width from 0 to 1.
+
+    Returns:
+        A list of dicts for the intervals with examples: `low` and `high`, its limits,
+        of which the second belongs to it; the `count` of examples; and the means of
+        their `score` and `accuracy`, which is the share of true classes if a text may
+        have several.
+    """
+    truth, probabilities = _checked(truth, probabilities)
+    scores, is_right = _decided(truth, probabilities)
+    numbers = np.clip(np.ceil(scores * bins).astype(int) - 1, 0, bins - 1)
+    rows = []
+    for number in np.unique(numbers):
+        inside = numbers == number
+        rows.append(
+            {
+                "low": float(number / bins),
+                "high": float((number + 1) / bins),
+                "count": int(inside.sum()),
+                "score": float(scores[inside].mean()),
+                "accuracy": float(is_right[inside].mean()),
+            }
+        )
+    return rows
+
+
+def coverage(
+    truth: Iterable[int],
+    probabilities: ArrayLike,
+    minimum_scores: Sequence[float] = MINIMUM_SCORES,
+) -> list[dict[str, float | None]]:
+    """Compute how many texts are answered, and how well, from each score on.
+
+    Args:
+        truth: int array [examples], the true classes.
+        probabilities: float array [examples, classes].
+        minimum_scores: floats, values of `abstain`.
+
+    Returns:
+        A list of dicts: `abstain`, the minimum score; `answered`, the share of the
+        examples with a score of at least that; and their `accuracy`, `None` without
+        any.
+    """
+    truth, probabilities = _checked(truth, probabilities)
+    scores, is_right = _decided(truth, probabilities)
+    rows: list[dict[str, float | None]] = []
+    for minimum in minimum_scores:
+        answered = scores >= minimum
+        accuracy = float(is_right[answered].mean()) if answered.any() else None
+        share = float(answered.mean())
+        rows.append({"abstain": minimum, "answered": share, "accuracy": accuracy})
+    return rows
+
+
+def _checked(truth, probabilities):
+    """Return the arguments as arrays; raise if their lengths differ or are 0."""
+    truth = np.asarray(truth)
+    if truth.ndim != 2:
+        truth = whole_numbers(truth, "truth")
+    probabilities = np.asarray(probabilities, "float64")
+    shapes = truth.shape, probabilities.shape[: truth.ndim]
+    if probabilities.ndim != 2 or not truth.size or len(set(shapes)) > 1:
+        raise AlbertError(
+            "Expected a row of probabilities for each example, at least one. Received: "
+            f"`truth` of shape {truth.shape}, `probabilities` of {probabilities.shape}"
+        )
+    return truth, probabilities
+
+
+def _decided(truth, probabilities):
+    """Return the score of each decision, and whether it is right."""
+    if truth.ndim == 2:
+        return probabilities.ravel(), truth.ravel().astype(bool)
+    return probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
+
+
+# === The temperature ===
+
+
+def log_loss(logits: ArrayLike, truth: ArrayLike, temperature: float = 1.0) -> float:
+    """Compute the mean log loss of logits that a temperature divides.
+
+    Args:
+        logits: float array [examples, classes].
+        truth: int array [examples], the classes of a softmax; or of 0 and 1
+            [examples, classes], the targets of a sigmoid per class.
+        temperature: float.
+    """
+    logits, truth = np.asarray(logits, "float64") / temperature, np.asarray(truth)
+    if truth.ndim == 1:
+        chosen = logits[np.arange(len(truth)), truth]
+        return float(np.mean(np.logaddexp.reduce(logits, axis=1) - chosen))
+    # -log(sigmoid) of the logit, or of its negative.
+    return float(np.mean(np.logaddexp(0, np.where(truth, -logits, logits))))
+
+
+def best_temperature(logits: ArrayLike, truth: ArrayLike) -> float:
+    """Return the temperature of the lowest log loss, 1 if none is lower than without.
+
+    The arguments are those of `log_loss`.
+    """
+    optimize = import_extra("scipy.optimize")
+    logits, truth = np.asarray(logits, "float64"), np.asarray(truth)
+    found = optimize.minimize_scalar(
+        lambda x: log_loss(logits, truth, np.exp(x)),
+        bounds=np.log([LOWEST, HIGHEST]),
+        method="bounded",
+    )
+    temperature = float(np.exp(found.x))
+    is_better = log_loss(logits, truth, temperature) < log_loss(logits, truth)
+    return temperature if is_better else 1.0
