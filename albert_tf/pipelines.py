@@ -125,7 +125,9 @@ def pipeline(
         head: optional string, the name of one of several heads of the checkpoint, as
             in `path="my_model:entities"`. By default the only one for the task.
         **options: of all calls: `batch_size`, examples per batch; `top_k`, where the
-            table has it, `None` for all; `engine` (`"onnx"`, `"litert"`), see
+            table has it, `None` for all; `abstain`, a score from 0 to 1: below it, a
+            `text-classification` has the label "", and labels of `multi-label`,
+            entities and classes of a `top_k` are left out; `engine` (`"onnx"`, `"litert"`), see
             `albert_tf.export.exported`, where the weights are those of the first
             call; `targets` of `fill-mask`; `null_threshold` and `max_answer_length` of
             `question-answering`; `sentences` and `max_characters` of `summarization`;

@@ -5,6 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import check_integer
 from albert_tf_lite.spans import answer_arrays, answer_dicts
 
@@ -133,6 +134,35 @@ def rank_choices(choices: Sequence[Sequence[str]], logits: np.ndarray) -> list[l
             ]
         )
     return answers
+
+
+# The tasks whose answers have a label and a calibrated score.
+ABSTAINING = ("text-classification", "multi-label", "token-classification")
+
+
+def check_abstain(abstain: float) -> None:
+    """Raise unless `abstain` is a score."""
+    is_number = isinstance(abstain, (int, float)) and abstain is not True
+    if not (is_number and 0 <= abstain <= 1):
+        raise AlbertError(
+            f"`abstain` must be a number from 0 to 1. Received: {abstain!r:.80}"
+        )
+
+
+def withhold(answers: Sequence[Any], abstain: float) -> list:
+    """Return answers without those whose score is below `abstain`.
+
+    Of a single class per text, the label becomes "" and the score stays. From a list of
+    classes or entities, those below are left out.
+    """
+    kept = []
+    for answer in answers:
+        if isinstance(answer, list):
+            answer = [one for one in answer if one["score"] >= abstain]
+        elif answer["score"] < abstain:
+            answer = {**answer, "label": ""}
+        kept.append(answer)
+    return kept
 
 
 def entity_dicts(texts: Sequence[str], spans: Sequence) -> list[list[dict[str, Any]]]:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+from albert_tf_lite.answers import ABSTAINING, check_abstain, withhold
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list
 from albert_tf_lite.network_files import open_exported
@@ -87,7 +88,10 @@ class Pipeline:
         columns: Any = tuple(map(list, zip(*examples, strict=True)))
         if len(columns) == 1:
             (columns,) = columns
+        abstain = options.pop("abstain", None)
         answers = self._answer(columns, **options)
+        if abstain is not None:
+            answers = withhold(answers, abstain)
         return answers[0] if is_one else answers
 
     @property
@@ -104,6 +108,15 @@ class Pipeline:
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return options; raise if one is unknown."""
         known = self._option_names()
+        if options.get("abstain") is not None:
+            if self.task not in ABSTAINING:
+                raise AlbertError(
+                    f"`abstain` is for {', '.join(ABSTAINING)}, whose answers have a "
+                    f"label and a score. Received it for {self.task}."
+                )
+            check_abstain(options["abstain"])
+        if self.task in ABSTAINING:
+            known = [*known, "abstain"]
         if unknown := sorted(set(options) - set(known)):
             close = difflib.get_close_matches(unknown[0], [*known, *_OF_MODELS], 1)
             hint = f"Did you mean {close[0]}? " if close else ""
@@ -132,6 +145,7 @@ def pipeline(
             float32: see `answerer.settings["agreement"]`.
         **options: of all calls: `batch_size`, the examples per call of the network;
             `top_k`, the number of answers of an example, for the tasks with a choice;
+            `abstain`, the score below which a classifier or tagger does not answer;
             `null_threshold` and `max_answer_length` of question answering.
 
     Raises:

@@ -150,12 +150,39 @@ def test_a_model_that_is_not_trained_for_the_task_raises(tmp_path, task, message
 
 
 @pytest.mark.parametrize(
+    "name", ["text-classification", "multi-label", "token-classification"]
+)
+def test_answers_below_a_score_are_withheld(name):
+    answer, x = built(name)
+    given = answer(x)
+    scores = sorted(one["score"] for one in flat(given))
+    abstain = scores[len(scores) // 2]
+    for before, after in zip(given, answer(x, abstain=abstain), strict=True):
+        if isinstance(before, list):
+            assert after == [one for one in before if one["score"] >= abstain]
+        elif before["score"] >= abstain:
+            assert after == before
+        else:
+            assert after == {"label": "", "score": before["score"]}
+    assert answer(x, abstain=0) == given
+    if name == "text-classification":
+        assert answer(x, top_k=None, abstain=1.0) == [[]] * len(x)
+
+
+@pytest.mark.parametrize(
     ("task", "x", "options", "message"),
     [
         ("text-classification", "好", {"cased": 1}, "has no option cased. Its options"),
         ("text-classification", (["好"], ["好"] * 2), {}, r"the lengths \[1, 2\]"),
         ("text-classification", [3], {}, "Example 0 must be a string, or a dict"),
         ("question-answering", [{"context": "好"}], {}, "a dict or tuple of question"),
+        (
+            "question-answering",
+            [("好", "好")],
+            {"abstain": 0.5},
+            "`abstain` is for text-",
+        ),
+        ("text-classification", "好", {"abstain": 80}, "a number from 0 to 1"),
     ],
 )
 def test_wrong_examples_and_options_raise(task, x, options, message):

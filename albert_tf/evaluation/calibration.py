@@ -15,6 +15,10 @@ BINS = 15
 MINIMUM_SCORES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95)
 # The least and the largest temperature.
 LOWEST, HIGHEST = 0.2, 20.0
+# What is known of a temperature before the examples are seen: the mean and the standard
+# deviation of its logarithm. Those of models that were fine-tuned with 500 labels were
+# 1.4 to 1.9. 50 examples alone find them within 40 %, and 300 outweigh this.
+USUAL, SPREAD = np.log(1.5), 0.25
 
 
 def calibration_scores(
@@ -160,17 +164,19 @@ def log_loss(logits: ArrayLike, truth: ArrayLike, temperature: float = 1.0) -> f
 
 
 def best_temperature(logits: ArrayLike, truth: ArrayLike) -> float:
-    """Return the temperature of the lowest log loss, 1 if none is lower than without.
+    """Return the likeliest temperature, that of the lowest log loss of many examples.
 
-    The arguments are those of `log_loss`.
+    Few examples leave it near that of other fine-tuned models. The arguments are those
+    of `log_loss`.
     """
     optimize = import_extra("scipy.optimize")
     logits, truth = np.asarray(logits, "float64"), np.asarray(truth)
+
+    def unlikelihood(logarithm: float) -> float:
+        loss = truth.size * log_loss(logits, truth, np.exp(logarithm))
+        return loss + ((logarithm - USUAL) / SPREAD) ** 2 / 2
+
     found = optimize.minimize_scalar(
-        lambda x: log_loss(logits, truth, np.exp(x)),
-        bounds=np.log([LOWEST, HIGHEST]),
-        method="bounded",
+        unlikelihood, bounds=np.log([LOWEST, HIGHEST]), method="bounded"
     )
-    temperature = float(np.exp(found.x))
-    is_better = log_loss(logits, truth, temperature) < log_loss(logits, truth)
-    return temperature if is_better else 1.0
+    return float(np.exp(found.x))

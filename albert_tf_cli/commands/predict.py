@@ -98,6 +98,14 @@ class PredictOptions:
         int | None,
         output_option("Answers per text, the most likely first; 0 for all.", min=0),
     ] = None
+    abstain: Annotated[
+        float | None,
+        output_option(
+            "Score below which a class or an entity is no answer: the label is empty.",
+            min=0,
+            max=1,
+        ),
+    ] = None
     explain: Annotated[
         bool,
         output_option(
@@ -208,6 +216,8 @@ def _pipeline_arguments(options: PredictOptions, labels: list[str]) -> dict[str,
     if options.top_k is not None:
         # 0 is all answers.
         arguments["top_k"] = options.top_k or None
+    if options.abstain is not None:
+        arguments["abstain"] = options.abstain
     return arguments
 
 
@@ -392,6 +402,7 @@ def _identity(
         "task": opened.task.name,
         "labels": labels,
         "top_k": options.top_k,
+        "abstain": options.abstain,
         # Any engine gives the answers of a file.
         "engine": None if opened.network else options.engine,
         "batch_size": options.batch_size,

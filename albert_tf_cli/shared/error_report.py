@@ -7,6 +7,7 @@ from typing import Any
 
 from albert_tf.files import complete_directory, read_template, write_json, write_text
 from albert_tf_cli.shared.colours import coloured_html
+from albert_tf_cli.shared.reliability_plot import reliability_svg
 from albert_tf_cli.shared.score_tables import (
     Row,
     confusion_rows,
@@ -45,6 +46,7 @@ def write_report(
     sections = [
         _scores_section(scores),
         *_confusion_sections(scores),
+        *_calibration_sections(scores),
         _section("The worst mistakes", _NOTE, _table(mistakes, attributions)),
     ]
     page = read_template(ROOM, "report.html").substitute(
@@ -75,6 +77,22 @@ def _confusion_sections(scores):
     if pairs := scores.get("confused_pairs"):
         return [_section("The most confused pairs of classes", "", _table(pairs))]
     return []
+
+
+def _calibration_sections(scores):
+    """Return the sections of the reliability of scores, if the scores have them."""
+    sections = []
+    if bins := scores.get("reliability"):
+        note = (
+            "The accuracy of the answers in each interval of scores. On the dashed "
+            "line both are equal; where a bar ends below it, the scores are too high. "
+            "The darker the bar, the more answers."
+        )
+        sections.append(_section("Reliability", note, reliability_svg(bins)))
+    if rows := scores.get("coverage"):
+        note = "The share of the texts that are answered with --abstain, and how well."
+        sections.append(_section("Abstaining", note, _table(rows)))
+    return sections
 
 
 def _section(title: str, note: str, table: str) -> str:

@@ -36,6 +36,9 @@ def print_scores(scores: Mapping[str, Any]) -> None:
         console.print(_table(shown))
         if note:
             console.print(f"{note} --json has all.", soft_wrap=True)
+    if rows := scores.get("coverage"):
+        console.print("Answered, and how well, with --abstain:")
+        console.print(_table(rows))
     _print_confusion(scores)
 
 

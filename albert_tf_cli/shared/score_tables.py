@@ -58,5 +58,7 @@ def confusion_rows(scores: Mapping[str, Any]) -> list[Row]:
 
 
 def format_cell(value: object) -> str:
-    """Format a value of a row."""
+    """Format a value of a row, `None` as a dash."""
+    if value is None:
+        return "–"
     return f"{value:.4f}" if isinstance(value, float) else str(value)

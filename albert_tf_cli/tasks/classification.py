@@ -40,6 +40,13 @@ class _Classification(Task):
 
         return IntegratedGradients(model)
 
+    def _calibration(self, truth, probabilities):
+        """Return the calibration scores of a report, and the bins of its plot."""
+        return {
+            **albert_tf.evaluation.calibration_scores(truth, probabilities),
+            "reliability": albert_tf.evaluation.reliability_bins(truth, probabilities),
+        }
+
     def _labels(self, names, arguments):
         """Return the labels of a model of the arguments, or those of the examples."""
         if arguments is None:
@@ -93,7 +100,14 @@ class TextClassification(_Classification):
         rows = albert_tf.evaluation.classification_report(
             examples.y, predicted["label"], model.class_names
         )
-        return {**rows, **self.scores(examples, predicted)}
+        truth = class_positions(examples.y, model.class_names)
+        probabilities = predicted["probabilities"]
+        return {
+            **rows,
+            **self.scores(examples, predicted),
+            **self._calibration(truth, probabilities),
+            "coverage": albert_tf.evaluation.coverage(truth, probabilities),
+        }
 
     def mistakes(self, model, examples, predicted):
         truth = class_positions(examples.y, model.class_names)
@@ -163,7 +177,8 @@ class MultiLabel(_Classification):
     def report(self, model, examples, predicted):
         names, chosen = model.class_names, predicted["chosen"]
         rows = albert_tf.evaluation.classification_report(examples.y, chosen, names)
-        return {**rows, **self.scores(examples, predicted)}
+        calibration = self._calibration(examples.y, predicted["probabilities"])
+        return {**rows, **self.scores(examples, predicted), **calibration}
 
     def columns(self, answer):
         return {

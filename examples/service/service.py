@@ -9,7 +9,8 @@ the network. The requests that arrive while a batch is answered are the next bat
 SIGTERM lets the workers answer the requests that they have, for 30 seconds.
 
 The environment sets MODEL (an exported file or a model directory; model.onnx by
-default), HOST, PORT and WORKERS.
+default), ABSTAIN (the score below which a classifier or tagger does not answer), HOST,
+PORT and WORKERS.
 """
 
 import asyncio
@@ -162,7 +163,11 @@ def create_app(open_model: Callable[[], Callable[[list], list]]) -> fastapi.Fast
 
 def open_model() -> Callable[[list], list]:
     """Open the model of the environment."""
-    return albert_tf_lite.pipeline(os.environ.get("MODEL", "model.onnx"), threads=1)
+    options = {}
+    if abstain := os.environ.get("ABSTAIN"):
+        options["abstain"] = float(abstain)
+    model = os.environ.get("MODEL", "model.onnx")
+    return albert_tf_lite.pipeline(model, threads=1, **options)
 
 
 app = create_app(open_model)

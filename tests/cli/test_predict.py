@@ -91,6 +91,15 @@ def test_top_k_and_json(folder):
     assert answer["label"] == label and f"{answer['score']:.4f}" == score
 
 
+def test_an_answer_below_a_score_has_no_label(folder):
+    predict = ("predict", folder / "single", "太差了")
+    _, score, text = run(*predict).stdout.rstrip("\n").split("\t")
+    above = f"{float(score) + 0.01:.4f}"
+    assert run(*predict, "--abstain", above).stdout == f"\t{score}\t{text}\n"
+    answer = json.loads(run(*predict, "--abstain", above, "--json").stdout)
+    assert answer["label"] == "" and f"{answer['score']:.4f}" == score
+
+
 def test_a_file_is_answered_as_its_texts(folder, tmp_path):
     texts = ["很好", "太差了", "一般, 般"]
     predict = ("predict", folder / "single")
@@ -309,6 +318,10 @@ def test_a_report_of_a_classifier(folder, tmp_path, monkeypatch):
     scores = values["scores"]
     assert scores == json.loads(result.stdout)
     assert scores["macro_f1"] == pytest.approx(scores["macro avg"]["f1-score"])
+    everything, *_, most = scores["coverage"]
+    assert everything["accuracy"] == scores["accuracy"] and most["abstain"] == 0.95
+    assert sum(row["count"] for row in scores["reliability"]) == 3 * len(TEXTS)
+    assert 0 < scores["ece"] < 1 and 0 < scores["brier"] < 2
     (mistakes,) = values["lists"].values()
     # As many as the matrix has beside its diagonal.
     matrix = np.array(scores["confusion_matrix"])
@@ -319,4 +332,5 @@ def test_a_report_of_a_classifier(folder, tmp_path, monkeypatch):
         assert row["predicted"] != row["label"] and row["of_label"] < row["probability"]
     page = (report / "report.html").read_text("utf-8")
     assert "<span style=" in page and "<b>" not in page
+    assert page.count("<rect ") == len(scores["reliability"])
     assert {path.name for path in report.iterdir()} == {"report.html", "report.json"}

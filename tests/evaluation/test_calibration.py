@@ -56,6 +56,13 @@ def test_the_temperature_of_scaled_logits_is_found(is_multi_label):
     assert log_loss(logits * 3, truth, 3.0) == pytest.approx(log_loss(logits, truth))
 
 
+def test_few_examples_leave_the_usual_temperature():
+    logits = [[9.0, 0.0], [0.0, 9.0]]
+    assert best_temperature(logits, [0, 1]) == pytest.approx(1.5, rel=0.01)
+    # A sure mistake.
+    assert 1.5 < best_temperature([*logits, *logits], [0, 1, 0, 0]) < 4
+
+
 def test_rows_without_probabilities_are_refused():
     with pytest.raises(AlbertError, match=r"`truth` of shape \(2,\)"):
         calibration_scores([0, 1], [[0.5, 0.5]])

@@ -93,7 +93,8 @@ def answers(name, task, outputs, features):
     expected = task(features, training=False)
     if name == "questions":
         return [(outputs[x][mask], expected[x].numpy()[mask]) for x in expected]
-    expected = np.array(expected)
+    # transformers.js has no temperature, so that the file divides the logits.
+    expected = np.array(expected) / getattr(task, "temperature", 1.0)
     if name == "tags":
         return [(outputs["logits"][mask], expected[mask])]
     if name == "masked":
