@@ -48,15 +48,13 @@ def calibration_scores(
     Reference:
         [Guo et al., 2017](https://arxiv.org/abs/1706.04599).
     """
-    truth, probabilities = _checked(truth, probabilities)
-    rows = reliability_bins(truth, probabilities)
+    classes, predicted = _checked(truth, probabilities)
+    rows = reliability_bins(classes, predicted)
     count = sum(row["count"] for row in rows)
     gaps = [row["count"] * abs(row["score"] - row["accuracy"]) for row in rows]
-    expected = truth
-    if truth.ndim == 1:
-        expected = np.eye(probabilities.shape[1])[truth]
-    # Of all decisions.
-    squares = (probabilities - expected) ** 2
+    if classes.ndim == 1:
+        classes = np.eye(predicted.shape[1])[classes]
+    squares = (predicted - classes) ** 2
     return {"ece": sum(gaps) / count, "brier": float(squares.sum() / count)}
 
 
@@ -75,8 +73,7 @@ def reliability_bins(
         their `score` and `accuracy`, which is the share of true classes if a text may
         have several.
     """
-    truth, probabilities = _checked(truth, probabilities)
-    scores, is_right = _decided(truth, probabilities)
+    scores, is_right = _decisions(*_checked(truth, probabilities))
     numbers = np.clip(np.ceil(scores * bins).astype(int) - 1, 0, bins - 1)
     rows = []
     for number in np.unique(numbers):
@@ -110,8 +107,7 @@ def coverage(
         examples with a score of at least that; and their `accuracy`, `None` without
         any.
     """
-    truth, probabilities = _checked(truth, probabilities)
-    scores, is_right = _decided(truth, probabilities)
+    scores, is_right = _decisions(*_checked(truth, probabilities))
     rows: list[dict[str, float | None]] = []
     for minimum in minimum_scores:
         answered = scores >= minimum
@@ -121,26 +117,32 @@ def coverage(
     return rows
 
 
-def _checked(truth, probabilities):
+def _checked(
+    truth: Iterable, probabilities: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the arguments as arrays; raise if their lengths differ or are 0."""
-    truth = np.asarray(truth)
-    if truth.ndim != 2:
-        truth = whole_numbers(truth, "truth")
-    probabilities = np.asarray(probabilities, "float64")
-    shapes = truth.shape, probabilities.shape[: truth.ndim]
-    if probabilities.ndim != 2 or not truth.size or len(set(shapes)) > 1:
+    classes = np.asarray(truth)
+    if classes.ndim != 2:
+        classes = whole_numbers(truth, "truth")
+    predicted = np.asarray(probabilities, "float64")
+    is_row_each = (
+        predicted.ndim == 2 and predicted.shape[: classes.ndim] == classes.shape
+    )
+    if not (is_row_each and classes.size):
         raise AlbertError(
             "Expected a row of probabilities for each example, at least one. Received: "
-            f"`truth` of shape {truth.shape}, `probabilities` of {probabilities.shape}"
+            f"`truth` of shape {classes.shape}, `probabilities` of {predicted.shape}"
         )
-    return truth, probabilities
+    return classes, predicted
 
 
-def _decided(truth, probabilities):
+def _decisions(
+    classes: np.ndarray, predicted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the score of each decision, and whether it is right."""
-    if truth.ndim == 2:
-        return probabilities.ravel(), truth.ravel().astype(bool)
-    return probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
+    if classes.ndim == 2:
+        return predicted.ravel(), classes.ravel().astype(bool)
+    return predicted.max(axis=1), predicted.argmax(axis=1) == classes
 
 
 # === The temperature ===
@@ -155,12 +157,12 @@ def log_loss(logits: ArrayLike, truth: ArrayLike, temperature: float = 1.0) -> f
             [examples, classes], the targets of a sigmoid per class.
         temperature: float.
     """
-    logits, truth = np.asarray(logits, "float64") / temperature, np.asarray(truth)
-    if truth.ndim == 1:
-        chosen = logits[np.arange(len(truth)), truth]
-        return float(np.mean(np.logaddexp.reduce(logits, axis=1) - chosen))
+    scaled, classes = np.asarray(logits, "float64") / temperature, np.asarray(truth)
+    if classes.ndim == 1:
+        of_truth = scaled[np.arange(len(classes)), classes]
+        return float(np.mean(np.logaddexp.reduce(scaled, axis=1) - of_truth))
     # -log(sigmoid) of the logit, or of its negative.
-    return float(np.mean(np.logaddexp(0, np.where(truth, -logits, logits))))
+    return float(np.mean(np.logaddexp(0, np.where(classes, -scaled, scaled))))
 
 
 def best_temperature(logits: ArrayLike, truth: ArrayLike) -> float:
@@ -170,10 +172,10 @@ def best_temperature(logits: ArrayLike, truth: ArrayLike) -> float:
     of `log_loss`.
     """
     optimize = import_extra("scipy.optimize")
-    logits, truth = np.asarray(logits, "float64"), np.asarray(truth)
+    count = np.size(truth)
 
     def unlikelihood(logarithm: float) -> float:
-        loss = truth.size * log_loss(logits, truth, np.exp(logarithm))
+        loss = count * log_loss(logits, truth, np.exp(logarithm))
         return loss + ((logarithm - USUAL) / SPREAD) ** 2 / 2
 
     found = optimize.minimize_scalar(

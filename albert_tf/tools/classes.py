@@ -131,12 +131,13 @@ def tune_temperature(
             f"`activation`, has a temperature. Received: {type(model).__name__}"
         )
     examples = model.read_examples(x, y)
-    if not examples.are_texts or examples.kind == "dataset":
+    count = examples.count
+    if not examples.are_texts or count is None:
         raise AlbertError("`x` must be a list of texts, and `y` their labels or spans.")
     temperature = 1.0
-    if examples.count < MIN_EXAMPLES:
+    if count < MIN_EXAMPLES:
         warnings.warn(
-            f"{examples.count} examples are too few to fit a temperature: the scores "
+            f"{count} examples are too few to fit a temperature: the scores "
             f"are not calibrated. Pass {MIN_EXAMPLES} examples or more.",
             stacklevel=2,
         )
