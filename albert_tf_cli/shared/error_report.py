@@ -11,6 +11,7 @@ from albert_tf_cli.shared.reliability_plot import reliability_svg
 from albert_tf_cli.shared.score_tables import (
     Row,
     confusion_rows,
+    coverage_rows,
     format_cell,
     score_rows,
     worst_classes,
@@ -89,7 +90,7 @@ def _calibration_sections(scores):
             "The darker the bar, the more answers."
         )
         sections.append(_section("Reliability", note, reliability_svg(bins)))
-    if rows := scores.get("coverage"):
+    if rows := coverage_rows(scores):
         note = "The share of the texts that are answered with --abstain, and how well."
         sections.append(_section("Abstaining", note, _table(rows)))
     return sections

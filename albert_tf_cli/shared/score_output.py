@@ -10,6 +10,7 @@ from albert_tf_cli.shared.console import console
 from albert_tf_cli.shared.score_tables import (
     Row,
     confusion_rows,
+    coverage_rows,
     format_cell,
     score_rows,
     worst_classes,
@@ -36,7 +37,7 @@ def print_scores(scores: Mapping[str, Any]) -> None:
         console.print(_table(shown))
         if note:
             console.print(f"{note} --json has all.", soft_wrap=True)
-    if rows := scores.get("coverage"):
+    if rows := coverage_rows(scores):
         console.print("Answered, and how well, with --abstain:")
         console.print(_table(rows))
     _print_confusion(scores)

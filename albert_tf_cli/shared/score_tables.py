@@ -57,6 +57,12 @@ def confusion_rows(scores: Mapping[str, Any]) -> list[Row]:
     ]
 
 
+def coverage_rows(scores: Mapping[str, Any]) -> list[Row]:
+    """Return the rows of the answers from each score on, if the scores have them."""
+    rows = scores.get("coverage", [])
+    return [{**row, "abstain": f"{row['abstain']:g}"} for row in rows]
+
+
 def format_cell(value: object) -> str:
     """Format a value of a row, `None` as a dash."""
     if value is None:
