@@ -114,8 +114,14 @@ def test_fit_and_predict_read_any_container(name, containers):
         other = case.train_x
         other = tuple(map(wrap, other)) if isinstance(other, tuple) else wrap(other)
         y, weights = wrap(case.y), wrap([0.5, 2.0, 1.0, 4.0, 3.0, 0.0, 9.0])
+        if name == "text embedder":
+            # Its pairs have no weights.
+            weights = None
         history = task.fit(other, y, sample_weight=weights, **options).history
-        losses = [history["loss"], history["val_loss"]]
+        losses = [history["val_loss"]]
+        # A training draws other masks each time.
+        if name != "masked language model":
+            losses.append(history["loss"])
         return [losses, task.predict(x, verbose=0)]
 
     check(losses_and_answers, containers)
