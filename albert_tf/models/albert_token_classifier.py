@@ -147,24 +147,26 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         """Return the arguments, and the head unless it is of the same tags."""
         count = checkpoint.num_classes("token_classifier")
         stored = checkpoint.head_config("token_classifier")
-        named = stored.get("tags")
-        wanted = _wanted_tags(arguments)
-        if not (wanted or named):
+        stored_tags = stored.get("tags")
+        tags = _wanted_tags(arguments)
+        if not (tags or stored_tags):
             raise _missing_tags(checkpoint, count)
-        # The same tags in another order or spelling stay with their weights.
-        has_head = False
-        if not wanted or (named and _meanings(wanted) == _meanings(named)):
-            wanted, has_head = named, count > 0
-        elif named is None or "tags" in arguments:
-            # Names of its outputs.
-            has_head = len(wanted) == count
+        if not tags or (stored_tags and _meanings(tags) == _meanings(stored_tags)):
+            # The same tags in another order or spelling stay with their weights.
+            tags = stored_tags
+            has_head = count > 0
+        elif stored_tags is None or "tags" in arguments:
+            # They name the outputs of the head, if they are as many.
+            has_head = len(tags) == count
+        else:
+            has_head = False
         if has_head:
-            if named is None and "tags" not in arguments:
-                warn_of_unnamed_outputs(checkpoint, "tags", wanted, "tags")
-            return {**stored, **arguments, "tags": wanted}, []
+            if stored_tags is None and "tags" not in arguments:
+                warn_of_unnamed_outputs(checkpoint, "tags", tags, "tags")
+            return {**stored, **arguments, "tags": tags}, []
         if count:
-            warn_of_new_head(checkpoint, "token_classifier", wanted)
-        return {**arguments, "tags": wanted}, ["token_classifier"]
+            warn_of_new_head(checkpoint, "token_classifier", tags)
+        return {**arguments, "tags": tags}, ["token_classifier"]
 
     def default_metrics(self):
         return {"weighted_metrics": [TokenAccuracy(name="accuracy")]}

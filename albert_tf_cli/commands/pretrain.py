@@ -124,11 +124,11 @@ def _check(options: PretrainOptions) -> None:
         interval_of(options.steps, options.interval, options.steps_per_call or 1)
     if options.checkpoint is not None:
         check_checkpoint(options.checkpoint)
-    if not _HAS_TENSORFLOW and not (options.checkpoint or ".npz").endswith(".npz"):
-        raise AlbertError(
-            "Without TensorFlow, --checkpoint reads the file of "
-            f"`albert_tf.pretraining.write_weights`. Received: {options.checkpoint}"
-        )
+        if not _HAS_TENSORFLOW and not options.checkpoint.endswith(".npz"):
+            raise AlbertError(
+                "Without TensorFlow, --checkpoint reads the file of "
+                f"`albert_tf.pretraining.write_weights`. Received: {options.checkpoint}"
+            )
     if options.labelled and (options.dev or options.hosts > 1):
         raise AlbertError(
             "--labelled trains on one host and without --dev. Leave out --dev, "
@@ -139,8 +139,8 @@ def _check(options: PretrainOptions) -> None:
             f"--labelled writes several heads, for which --to {options.to} has no "
             "place. Choose google, albert_zh or huggingface."
         )
-    for path in filter(None, (options.data, options.dev, options.labelled)):
-        if not pathlib.Path(path).is_dir():
+    for path in (options.data, options.dev, options.labelled):
+        if path and not pathlib.Path(path).is_dir():
             raise FileNotFoundError(f"There are no records in {path}.")
     is_unfinished = state_folder(options.output).exists()
     if pathlib.Path(options.output, "history.json").exists() and not is_unfinished:

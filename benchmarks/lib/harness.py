@@ -56,16 +56,16 @@ def compared(times, to):
     """
     rows = {}
     for name, spent in times.items():
-        wall, cpu = (
-            [other[i] / own[i] for own, other in zip(spent, times[to], strict=True)]
-            for i in (0, 1)
-        )
+        ratios, cpu_ratios = [], []
+        for (wall, cpu), (other_wall, other_cpu) in zip(spent, times[to], strict=True):
+            ratios.append(other_wall / wall)
+            cpu_ratios.append(other_cpu / cpu)
         rows[name] = {
-            "seconds": statistics.median(own[0] for own in spent),
-            "ratio": statistics.median(wall),
-            "smallest": min(wall),
-            "largest": max(wall),
-            "cpu_ratio": statistics.median(cpu),
+            "seconds": statistics.median(wall for wall, _ in spent),
+            "ratio": statistics.median(ratios),
+            "smallest": min(ratios),
+            "largest": max(ratios),
+            "cpu_ratio": statistics.median(cpu_ratios),
         }
     return rows
 
