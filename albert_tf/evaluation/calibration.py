@@ -25,13 +25,14 @@ USUAL, SPREAD = np.log(1.6), 0.2
 def calibration_scores(
     truth: Iterable[int], probabilities: ArrayLike
 ) -> dict[str, float]:
-    """Compute `ece` and `brier` of a classifier.
+    """Compute `ece`, `ece_by_chance` and `brier` of a classifier.
 
     The expected calibration error is the mean difference of score and accuracy in the
-    bins of `reliability_bins`, weighted by their examples. The Brier score is the mean
-    squared difference of the probabilities of an example from 1 for the true class and
-    0 for the others, summed over the classes; of two classes one counts, as in
-    scikit-learn. If a text may have several classes, each of them is a decision with
+    bins of `reliability_bins`, weighted by their examples. Few examples have one by
+    chance even if all scores are true: `ece_by_chance` is its mean. The Brier score is
+    the mean squared difference of the probabilities of an example from 1 for the true
+    class and 0 for the others, summed over the classes; of two classes one counts, as
+    in scikit-learn. If a text may have several classes, each of them is a decision with
     the score of its probability.
 
     Args:
@@ -44,21 +45,29 @@ def calibration_scores(
 
     Example:
 
-    >>> calibration_scores([0, 1], [[1.0, 0.0], [0.5, 0.5]])
-    {'ece': 0.25, 'brier': 0.125}
+    >>> calibration_scores([0, 1], [[1.0, 0.0], [0.5, 0.5]])["ece"]
+    0.25
 
     Reference:
         [Guo et al., 2017](https://arxiv.org/abs/1706.04599).
     """
     classes, predicted = _checked(truth, probabilities)
-    rows = reliability_bins(classes, predicted)
-    count = sum(row["count"] for row in rows)
-    gaps = [row["count"] * abs(row["score"] - row["accuracy"]) for row in rows]
+    scores, is_right = _decisions(classes, predicted)
+    numbers = _bin_numbers(scores, BINS)
+    gaps = np.bincount(numbers, scores - is_right)
+    # The sum of decisions that are right with these probabilities is nearly normal.
+    variances = np.bincount(numbers, scores * (1 - scores))
+    gaps_by_chance = np.sqrt(2 / np.pi * variances)
     is_binary = classes.ndim == 1 and predicted.shape[1] == 2
     if classes.ndim == 1:
         classes = np.eye(predicted.shape[1])[classes]
-    brier = float(np.sum((predicted - classes) ** 2) / count)
-    return {"ece": sum(gaps) / count, "brier": brier / 2 if is_binary else brier}
+    squares = (predicted - classes) ** 2
+    count = len(scores)
+    return {
+        "ece": float(np.abs(gaps).sum() / count),
+        "ece_by_chance": float(gaps_by_chance.sum() / count),
+        "brier": float(squares.sum() / count / (2 if is_binary else 1)),
+    }
 
 
 def reliability_bins(
@@ -77,7 +86,7 @@ def reliability_bins(
         have several.
     """
     scores, is_right = _decisions(*_checked(truth, probabilities))
-    numbers = np.clip(np.ceil(scores * bins).astype(int) - 1, 0, bins - 1)
+    numbers = _bin_numbers(scores, bins)
     rows = []
     for number in np.unique(numbers):
         inside = numbers == number
@@ -146,6 +155,11 @@ def _decisions(
     if classes.ndim == 2:
         return predicted.ravel(), classes.ravel().astype(bool)
     return predicted.max(axis=1), predicted.argmax(axis=1) == classes
+
+
+def _bin_numbers(scores: np.ndarray, bins: int) -> np.ndarray:
+    """Return the interval of each score, counted from 0."""
+    return np.clip(np.ceil(scores * bins).astype(int) - 1, 0, bins - 1)
 
 
 # === The temperature ===

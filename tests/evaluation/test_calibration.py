@@ -24,7 +24,20 @@ def test_scores_by_hand():
         {"low": 0.6, "high": 0.7, "count": 2, "score": 0.7, "accuracy": 0.5}
     )
     assert (high["count"], high["accuracy"]) == (2, 1.0)
-    assert calibration_scores([1], [[0.0, 1.0]]) == {"ece": 0.0, "brier": 0.0}
+    perfect = calibration_scores([1], [[0.0, 1.0]])
+    assert perfect == {"ece": 0.0, "ece_by_chance": 0.0, "brier": 0.0}
+
+
+def test_true_scores_have_the_error_of_chance():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=300)
+    probabilities = np.stack([1 - p, p], axis=1)
+    drawn = [
+        calibration_scores((rng.random(300) < p).astype(int), probabilities)
+        for _ in range(300)
+    ]
+    errors = [scores["ece"] for scores in drawn]
+    assert drawn[0]["ece_by_chance"] == pytest.approx(np.mean(errors), rel=0.1)
 
 
 def test_each_class_of_a_text_is_a_decision():
