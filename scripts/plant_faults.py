@@ -137,6 +137,9 @@ answer_too_long | albert_tf/models -k question | an answer ends at its last toke
 null_threshold_ignored | albert_tf_lite/spans.py tests/models -k question | it counts
 - null - float(threshold or 0.0)
 + null
+temperature_ignored | albert_tf_lite/answers.py tests/export -k engines | it counts
+- outputs / settings.get("temperature", 1.0)
++ outputs
 threshold_exclusive | albert_tf/models -k multi | at its threshold a class is given
 - chosen = probabilities >= tf.cast
 + chosen = probabilities > tf.cast

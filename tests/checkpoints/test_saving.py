@@ -157,6 +157,9 @@ def test_labels_that_keras_hub_cannot_hold(classifier, tmp_path):
     save_checkpoint(classifier, tmp_path / "google")
     done = convert_checkpoint(tmp_path / "google", tmp_path / "hub", "kerashub")
     assert done.left_out == ["labels=['差', '中', '好']"]
+    warm = AlbertTextClassifier(classifier.backbone, 3, temperature=1.5)
+    with pytest.raises(CheckpointError, match="no place for temperature=1.5"):
+        save_checkpoint(warm, tmp_path / "warm", "kerashub")
     with pytest.raises(ValueError, match="google holds the source"):
         convert_checkpoint(tmp_path / "google", tmp_path / "google", "keras")
 

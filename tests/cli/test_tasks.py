@@ -66,14 +66,14 @@ ARTICLES = [
 TAGGED = (
     "小 B-PER\n明 I-PER\n在 O\n大 B-LOC\n地 I-LOC\n\n我 O\n见 O\n小 B-PER\n好 I-PER\n\n"
 )
-MULTI_LABEL = "label\ttext\n" + "好|吃\t好吃\n\t天地\n吃\t想吃鸡蛋\n好\t很好\n" * 4
+MULTI_LABEL = "label\ttext\n" + "好|吃\t好吃\n\t天地\n吃\t想吃鸡蛋\n好\t很好\n" * 5
 
 
 CASES = {
     "multi-label": Case(
         file="a.tsv",
         content=MULTI_LABEL,
-        summary="2 labels: 吃, 好. train 16, dev 16 examples",
+        summary="2 labels: 吃, 好. train 20, dev 20 examples",
         score="micro_f1",
         lines=["好吃", "天地", "想吃鸡蛋", "很好"],
     ),
@@ -86,8 +86,8 @@ CASES = {
     ),
     "token-classification": Case(
         file="a.txt",
-        content=TAGGED * 4,
-        summary="2 labels: LOC, PER. train 8, dev 8 examples",
+        content=TAGGED * 10,
+        summary="2 labels: LOC, PER. train 20, dev 20 examples",
         score="f1",
         lines=["小明在大地", "我见小好"],
     ),
@@ -189,6 +189,9 @@ def test_a_task_from_a_file_to_answers(name, trained, monkeypatch, tmp_path):
     expected = pipeline(examples_of(name, case.lines))
     # By the network beside the model, if the task has one.
     assert near(answers) == json.loads(as_json(expected))
+    if name in ("multi-label", "token-classification"):
+        assert pipeline.model.temperature == metrics["temperature"] != 1
+        assert f"scores {metrics['temperature']:.2f}" in " ".join(printed.split())
     rows = run("predict", model, *case.lines).stdout.splitlines()
     for answer, line, row in zip(answers, case.lines, rows, strict=True):
         shown = [word for word in re.split(r"\W+", row.removesuffix(line)) if word]
