@@ -224,6 +224,7 @@ FUNCTIONS = {
     "rouge": scores("rouge_scores", TEXTS, TEXTS[::-1]),
     "oracle": scores("oracle_labels", TEXTS, reference="差，他去"),
     "mistakes": lambda c: evaluation.worst_mistakes(np.full((4, 2), 0.5), c(IDS)),
+    "calibration": lambda c: evaluation.calibration_scores(c(IDS), np.eye(4)[:, :2]),
     "answers": scores("squad_scores", TEXTS, LISTS),
     "entities": scores("entity_scores", SPANS, SPANS[::-1]),
 }
