@@ -1,6 +1,6 @@
 """Calibration: how true the probabilities of a classifier are, and its temperature."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -183,19 +183,29 @@ def log_loss(logits: ArrayLike, truth: ArrayLike, temperature: float = 1.0) -> f
 
 
 def best_temperature(logits: ArrayLike, truth: ArrayLike) -> float:
+    """Return the `likeliest_temperature` of logits; the arguments are of `log_loss`."""
+    count = np.size(truth)
+    return likeliest_temperature(lambda x: count * log_loss(logits, truth, x))
+
+
+def likeliest_temperature(loss: Callable[[float], float]) -> float:
     """Return the likeliest temperature, that of the lowest log loss of many examples.
 
-    Few examples leave it near that of other fine-tuned models. The arguments are those
-    of `log_loss`.
+    Few examples leave it near that of other fine-tuned models.
+
+    Args:
+        loss: function of a temperature that returns the log loss of the examples, their
+            sum.
     """
     optimize = import_extra("scipy.optimize")
-    count = np.size(truth)
 
     def unlikelihood(logarithm: float) -> float:
-        loss = count * log_loss(logits, truth, np.exp(logarithm))
-        return loss + ((logarithm - USUAL) / SPREAD) ** 2 / 2
+        return loss(np.exp(logarithm)) + ((logarithm - USUAL) / SPREAD) ** 2 / 2
 
     found = optimize.minimize_scalar(
-        unlikelihood, bounds=np.log([LOWEST, HIGHEST]), method="bounded"
+        unlikelihood,
+        bounds=np.log([LOWEST, HIGHEST]),
+        method="bounded",
+        options={"xatol": 1e-3},
     )
     return float(np.exp(found.x))

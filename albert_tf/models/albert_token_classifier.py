@@ -184,7 +184,8 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         """Return a list of `(start, end, label)` per text; for ids the logits."""
         if packed is None:
             return outputs
-        spans = self._spans(PredictedRows(x, packed, outputs))
+        rows = PredictedRows(x, packed, outputs)
+        spans = self.spans_of_rows(rows, self.temperature)
         return [[span[:3] for span in row] for row in spans]
 
     def predict_spans(
@@ -201,15 +202,18 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
             A list per text of `(start, end, label, score)`, in the order of the text;
             the score is the mean probability of the tags of the entity.
         """
-        return self._spans(self.predict_rows(x, batch_size, verbose=verbose))
+        rows = self.predict_rows(x, batch_size, verbose=verbose)
+        return self.spans_of_rows(rows, self.temperature)
 
     def answers(self, x, batch_size=None):
         """Return `entity_group`, `word`, `start`, `end` and `score` of the entities."""
         rows = self.predict_rows(x, batch_size, verbose=0)
-        return entity_dicts(rows.x, self._spans(rows))
+        return entity_dicts(rows.x, self.spans_of_rows(rows, self.temperature))
 
-    def _spans(self, rows: PredictedRows) -> list[list[tuple[int, int, str, float]]]:
-        """Return the entities of predicted texts with their scores."""
+    def spans_of_rows(
+        self, rows: PredictedRows, temperature: float
+    ) -> list[list[tuple[int, int, str, float]]]:
+        """Return the entities of predicted texts and their scores at a temperature."""
         packed: Any = rows.packed
         if packed is None:
             return []
@@ -219,7 +223,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         for start in range(0, logits.nrows(), TEXTS_AT_A_TIME):
             some = slice(start, start + TEXTS_AT_A_TIME)
             columns = self._tagging.entities_in_graph(
-                logits[some], packed.starts[some], packed.ends[some], self.temperature
+                logits[some], packed.starts[some], packed.ends[some], temperature
             )
             of_texts = map(tf.RaggedTensor.to_list, columns)
             for starts, ends, labels, scores in zip(*of_texts, strict=True):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.evaluation.calibration import best_temperature
+from albert_tf.evaluation.calibration import best_temperature, likeliest_temperature
 from albert_tf.evaluation.scores import best_thresholds
 from albert_tf.models.albert_text_classifier import (
     DEFAULT_THRESHOLD,
@@ -14,7 +14,6 @@ from albert_tf.models.albert_text_classifier import (
     AlbertTextClassifier,
 )
 from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
-from albert_tf.trainers.batching import PADDING_TARGET
 from albert_tf.trainers.class_weights import balanced_weights
 from albert_tf.trainers.labels import check_class_names, class_ids
 from albert_tf_lite.answers import classify_multi_label
@@ -142,22 +141,42 @@ def tune_temperature(
             stacklevel=2,
         )
     else:
-        temperature = best_temperature(*_logits_and_truth(model, examples, batch_size))
+        temperature = _fitted_temperature(model, examples, batch_size)
     _set_temperature(model, temperature)
 
 
-def _logits_and_truth(model, examples, batch_size):
-    """Return the logits [decisions, classes] of a model, and the true classes."""
+def _fitted_temperature(model, examples, batch_size):
+    """Return the likeliest temperature of a model."""
     if isinstance(model, AlbertTokenClassifier):
-        rows = model.predict_rows(examples, batch_size, verbose=0)
-        truth = model.targets(examples.x, examples.y, rows.packed).values.numpy()
-        # Special tokens, and those that another window decides, have no tag.
-        has_tag = truth != PADDING_TARGET
-        return np.concatenate(rows.outputs)[has_tag], truth[has_tag]
+        return likeliest_temperature(_loss_of_entities(model, examples, batch_size))
     logits = model.predict(examples, batch_size, verbose=0)
     if isinstance(model, AlbertMultiLabelClassifier):
-        return logits, model.targets(examples.x, examples.y)
-    return logits, class_ids(examples.x, examples.y, model.num_classes, model.labels)
+        truth = model.targets(examples.x, examples.y)
+    else:
+        truth = class_ids(examples.x, examples.y, model.num_classes, model.labels)
+    return best_temperature(logits, truth)
+
+
+def _loss_of_entities(model, examples, batch_size):
+    """Return the log loss of the scores of entities as a function of the temperature.
+
+    The tags of tokens are surer than the entities that they make.
+    """
+    rows = model.predict_rows(examples, batch_size, verbose=0)
+    # Raises if a span is not of the model.
+    model.targets(examples.x, examples.y, rows.packed)
+    truth = [{tuple(span) for span in spans} for spans in examples.y]
+
+    def loss(temperature):
+        right, wrong = [], []
+        found = model.spans_of_rows(rows, temperature)
+        for spans, true_spans in zip(found, truth, strict=True):
+            for *span, score in spans:
+                (right if tuple(span) in true_spans else wrong).append(score)
+        probabilities = np.array([*right, *(1 - score for score in wrong)])
+        return -np.log(np.maximum(probabilities, 1e-7)).sum()
+
+    return loss
 
 
 def _set_temperature(model, temperature):
