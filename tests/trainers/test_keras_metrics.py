@@ -21,7 +21,8 @@ def build(name, activation=None):
     """Return a task, always with the same weights and one instance per activation."""
     case = CASES[name]
     if activation:
-        options = {**case.init_kwargs, "activation": activation}
+        # A temperature divides logits.
+        options = {**case.init_kwargs, "activation": activation, "temperature": 1.0}
         case = dataclasses.replace(case, init_kwargs=options)
     return case.build(num_layers=1)
 
