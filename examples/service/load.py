@@ -25,14 +25,25 @@ def ask(address: str, text: str) -> tuple[float, list]:
         _local.connection = http.client.HTTPConnection(address, timeout=60)
     body = json.dumps({"inputs": [text]})
     start = time.perf_counter()
-    headers = {"Content-Type": "application/json"}
-    _local.connection.request("POST", "/predict", body, headers)
-    response = _local.connection.getresponse()
+    try:
+        response = _post(_local.connection, body)
+    except http.client.RemoteDisconnected:
+        # The service closes connections that were idle for some seconds.
+        _local.connection.close()
+        response = _post(_local.connection, body)
     content = response.read()
     seconds = time.perf_counter() - start
     if response.status != 200:
         raise OSError(f"{response.status} {content.decode()}")
     return seconds, json.loads(content)["answers"]
+
+
+def _post(
+    connection: http.client.HTTPConnection, body: str
+) -> http.client.HTTPResponse:
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/predict", body, headers)
+    return connection.getresponse()
 
 
 def run(
