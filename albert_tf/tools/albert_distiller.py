@@ -7,10 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from albert_tf.models.albert_text_classifier import (
-    AlbertMultiLabelClassifier,
-    AlbertTextClassifier,
-)
+from albert_tf.models.albert_multi_label_classifier import AlbertMultiLabelClassifier
+from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.trainers.batching import size_or_default, text_batches
 from albert_tf.trainers.examples import read_examples
 from albert_tf_lite.errors import AlbertError

@@ -8,11 +8,11 @@ import numpy as np
 
 from albert_tf.evaluation.calibration import best_temperature, likeliest_temperature
 from albert_tf.evaluation.scores import best_thresholds
-from albert_tf.models.albert_text_classifier import (
+from albert_tf.models.albert_multi_label_classifier import (
     DEFAULT_THRESHOLD,
     AlbertMultiLabelClassifier,
-    AlbertTextClassifier,
 )
+from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
 from albert_tf.trainers.class_weights import balanced_weights
 from albert_tf.trainers.labels import check_class_names, class_ids
