@@ -292,7 +292,8 @@ class BestEpochState(TrainingState):
 
     The best epoch has the largest `monitor`. With `start`, the first weights compete as
     epoch 0, which is the best if no score is better. Of other equal scores, the one
-    with the lower loss on dev is better.
+    with the larger macro F1 on dev is better, if there is one, then the one with the
+    lower loss.
 
     Args:
         directory: the folder of the state, see `hold_state`.
@@ -322,9 +323,11 @@ class BestEpochState(TrainingState):
         scores = self.history.get(self.monitor, [])
         if self.start and self.start[self.monitor] >= max(scores, default=-math.inf):
             return 0
-        # Accuracies on a few examples are often equal.
+        # Accuracies on a few examples are often equal. Of those, an epoch that predicts
+        # one class for all texts has the lowest macro F1.
+        macro_f1 = self.history.get("val_macro_f1", scores)
         losses = [-loss for loss in self.history["val_loss"]]
-        ranks = list(zip(scores, losses, strict=True))
+        ranks = list(zip(scores, macro_f1, losses, strict=True))
         return ranks.index(max(ranks)) + 1
 
     @property

@@ -17,7 +17,7 @@ from albert_tf.models import (
     AlbertTextClassifier,
 )
 from albert_tf.training.fine_tuning import FineTuning, fine_tune
-from albert_tf.training.run_state import hold_state
+from albert_tf.training.run_state import BestEpochState, hold_state
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"好坏很不太差"]
 # Three of four are 1: a model that always predicts 1 has an accuracy of 0.75.
@@ -137,6 +137,21 @@ def test_the_best_epoch_is_kept(tmp_path):
     # Other files stay.
     assert (output / "notes.txt").read_text() == "mine"
     assert [path.name for path in output.parent.iterdir()] == ["model"]
+
+
+def test_of_equal_epochs_the_one_with_the_better_macro_f1_is_kept(tmp_path):
+    scores = [
+        {"val_accuracy": 0.75, "val_macro_f1": 0.43, "val_loss": 0.1},
+        {"val_accuracy": 0.75, "val_macro_f1": 0.73, "val_loss": 0.3},
+        {"val_accuracy": 0.75, "val_macro_f1": 0.73, "val_loss": 0.2},
+        {"val_accuracy": 0.50, "val_macro_f1": 0.90, "val_loss": 0.1},
+    ]
+    history = {name: [epoch[name] for epoch in scores] for name in scores[0]}
+    state = BestEpochState(tmp_path, "val_accuracy")
+    state.history = history
+    assert state.best_epoch == 3
+    del history["val_macro_f1"]
+    assert state.best_epoch == 1
 
 
 @pytest.mark.parametrize(
