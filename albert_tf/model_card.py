@@ -16,6 +16,15 @@ MARK = "<!-- Written by albert-tf. Delete this line to keep your changes. -->"
 UNKNOWN = "**?**"
 # The most labels that a card shows.
 SHOWN_LABELS = 20
+# Chinese names of the rows of a table of baselines.
+_CHINESE_ROWS = {
+    "this model": "本模型",
+    "constant answer": "固定回答",
+    "TF-IDF with logistic regression": "TF-IDF + 逻辑回归",
+    "TF-IDF with ridge regression": "TF-IDF + 岭回归",
+    "cosine of TF-IDF": "TF-IDF 余弦相似度",
+    "dictionary of training entities": "训练集实体词典",
+}
 # Inputs to try by name, in English and Chinese.
 INPUTS: dict[str, tuple[Any, Any]] = {
     "text": ("Mary moved to Berlin. She likes it.", "小明去了北京。他很喜欢那里。"),
@@ -36,12 +45,15 @@ def write_model_card(
     data: Mapping[str, tuple[str, int, Mapping[str, float]]] | None = None,
     examples: Mapping[str, str] | None = None,
     usage: tuple[str, str, str] | None = None,
+    monitor: str | None = None,
+    baselines: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
     """Write the model card of a task or backbone, unless a person wrote the README.md.
 
     `start` is the checkpoint that the training started from, `data` file, number of
     examples and scores by part ("train"), `examples` a text by label, and `usage` the
-    needed packages, Python code and a command.
+    needed packages, Python code and a command. `monitor` is the score that chose the
+    epoch, and `baselines` that score of simple predictors, by name and part.
     """
     path = pathlib.Path(folder, "README.md")
     # A file in another encoding was written by a person.
@@ -56,6 +68,7 @@ def write_model_card(
     english, chinese = model.summaries or (UNKNOWN, UNKNOWN)
     needs, python, command = usage or _usage(model, language)
     length = getattr(preprocessor, "sequence_length", encoder.max_sequence_length)
+    scores = (data or {}, monitor, baselines or {})
     card = read_template("albert_tf", "model_card.md").substitute(
         language=f"language: {language}" if language else "# language: fill in",
         pipeline_tag=f"pipeline_tag: {tag}" if tag else "# pipeline_tag: fill in",
@@ -74,6 +87,8 @@ def write_model_card(
         needs=needs,
         code=f"```python\n{python}\n```\n\n```sh\n{command}\n```",
         data=_data_rows(data or {}),
+        baselines_english=_baseline_table(*scores, {}),
+        baselines_chinese=_baseline_table(*scores, _CHINESE_ROWS),
     )
     write_text(path, card)
 
@@ -127,6 +142,27 @@ def _data_rows(data: Mapping[str, tuple[str, int, Mapping[str, float]]]) -> str:
             f"| {name} | {_file_name(file)} | {count:,} | {shown} | {UNKNOWN} |"
         )
     return "\n".join(rows)
+
+
+def _baseline_table(
+    data: Mapping[str, tuple[str, int, Mapping[str, float]]],
+    monitor: str | None,
+    baselines: Mapping[str, Mapping[str, float]],
+    names: Mapping[str, str],
+) -> str:
+    """Return a table of the model and its baselines, after an empty line, if any.
+
+    `names` are other names of rows.
+    """
+    if not monitor or not baselines:
+        return ""
+    parts = list(next(iter(baselines.values())))
+    model = {part: data[part][2][monitor] for part in parts}
+    rows = [[f"`{monitor}`", *parts], ["---"] * (1 + len(parts))]
+    for name, scores in {"this model": model, **baselines}.items():
+        rows.append([names.get(name, name), *(f"{scores[x]:.4g}" for x in parts)])
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n" + "\n".join(lines) + "\n"
 
 
 def _file_name(path: str) -> str:

@@ -20,6 +20,11 @@ from albert_tf_cli.shared.new_models import choose_model_class, new_model
 from albert_tf_cli.shared.options import takes_options
 from albert_tf_cli.shared.progress import interruptible
 from albert_tf_cli.tasks import TASKS, Examples, Task, split
+from albert_tf_cli.tasks.baselines import (
+    baselines_by,
+    score_baselines,
+    warn_if_beaten,
+)
 from albert_tf_cli.tasks.data_warnings import (
     warn_of_copies,
     warn_of_dev,
@@ -67,7 +72,9 @@ def finetune(context: typer.Context, options: FinetuneOptions) -> None:
         warn_of_rare_class(task.class_counts(parts["train"]), model)
     warn_of_dev(parts["dev"], task.class_counts(parts["dev"]))
     metrics = _train(context, run, model)
+    metrics["baselines"] = score_baselines(task, parts)
     _write(run, model, metrics)
+    warn_if_beaten(metrics["dev"], metrics["baselines"], run.monitor)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -326,6 +333,7 @@ def _write(run: _Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
         f"Model, README.md and metrics.json are in {folder}",
         soft_wrap=True,
     )
+    _print_baselines(run, metrics)
     if failure is not None:
         raise AlbertError(
             f"The model in {folder} is complete, but {NETWORK} for answers without "
@@ -349,6 +357,17 @@ def _calibration(metrics: dict[str, Any]) -> str:
     return f"Temperature of the scores {metrics['temperature']:.2f}. "
 
 
+def _print_baselines(run: _Run, metrics: dict[str, Any]) -> None:
+    """Print the monitored score of each baseline."""
+    shown = []
+    for name, scores in baselines_by(run.monitor, metrics["baselines"]).items():
+        values = ", ".join(f"{part} {score:.4f}" for part, score in scores.items())
+        shown.append(f"{name}: {values}")
+    if shown:
+        line = f"Baselines by {run.monitor}: {'; '.join(shown)}"
+        console.print(line, soft_wrap=True)
+
+
 def _card(run: _Run, metrics: dict[str, Any]) -> dict[str, Any]:
     """Return what the model card has of a training."""
     from albert_tf.model_card import excerpt
@@ -370,4 +389,6 @@ def _card(run: _Run, metrics: dict[str, Any]) -> dict[str, Any]:
             for name, part in run.parts.items()
         },
         "examples": {label: excerpt(text) for label, text in examples.items()},
+        "baselines": baselines_by(run.monitor, metrics["baselines"]),
+        "monitor": run.monitor,
     }

@@ -7,6 +7,7 @@ import numpy as np
 import albert_tf
 from albert_tf.data.labels.separators import check_single
 from albert_tf_cli.shared.importing import import_tensorflow
+from albert_tf_cli.tasks import baselines
 from albert_tf_cli.tasks.pages import TEXTS, Page, all_labels, ranking
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled, text_columns, worst
 from albert_tf_lite.answers import ANSWERS
@@ -96,6 +97,15 @@ class TextClassification(_Classification):
         # Keras computes the accuracy, which the micro F1 equals.
         return {"macro_f1": scores["macro_f1"]}
 
+    def baselines(self, train, dev):
+        predictors = {baselines.CONSTANT: baselines.most_frequent(train.y)}
+        if linear := baselines.linear_classes(train):
+            predictors[baselines.LINEAR] = linear
+        return predictors
+
+    def baseline_scores(self, examples, predicted):
+        return albert_tf.evaluation.classification_scores(examples.y, predicted)
+
     def report(self, model, examples, predicted):
         rows = albert_tf.evaluation.classification_report(
             examples.y, predicted["label"], model.class_names
@@ -173,6 +183,19 @@ class MultiLabel(_Classification):
 
     def scores(self, examples, predicted):
         return albert_tf.evaluation.multi_label_scores(examples.y, predicted["chosen"])
+
+    def baselines(self, train, dev):
+        from albert_tf.evaluation.scores import best_thresholds
+
+        predictors = {baselines.CONSTANT: baselines.most_frequent_labels(train.y)}
+        if probabilities := baselines.linear_labels(train):
+            # Chosen on dev, as those of the model.
+            thresholds = best_thresholds(dev.y, probabilities(dev.x))
+            predictors[baselines.LINEAR] = lambda x: probabilities(x) >= thresholds
+        return predictors
+
+    def baseline_scores(self, examples, predicted):
+        return self.scores(examples, {"chosen": predicted})
 
     def report(self, model, examples, predicted):
         names, chosen = model.class_names, predicted["chosen"]

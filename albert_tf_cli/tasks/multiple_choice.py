@@ -3,6 +3,7 @@
 import numpy as np
 
 import albert_tf
+from albert_tf_cli.tasks import baselines
 from albert_tf_cli.tasks.pages import Page, all_labels
 from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks
 from albert_tf_lite.errors import AlbertError
@@ -31,6 +32,12 @@ class MultipleChoice(Task):
             "chance": float(np.mean(chances)),
             "total": len(examples),
         }
+
+    def baselines(self, train, dev):
+        return {baselines.CONSTANT: baselines.most_frequent(train.y)}
+
+    def baseline_scores(self, examples, predicted):
+        return {"accuracy": float(np.mean(predicted == np.asarray(examples.y)))}
 
     def inputs(self, fields, lines):
         *parts, choices = super().inputs(fields, lines)

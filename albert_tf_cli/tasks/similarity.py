@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 import albert_tf
+from albert_tf_cli.tasks import baselines
 from albert_tf_cli.tasks.pages import TEXTS, Page
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled
 from albert_tf_lite.answers import cosines
@@ -28,6 +29,15 @@ class Regression(Task):
 
     def scores(self, examples, predicted):
         return albert_tf.evaluation.regression_scores(examples.y, predicted)
+
+    def baselines(self, train, dev):
+        predictors = {baselines.CONSTANT: baselines.mean(train.y)}
+        if isinstance(train.x, tuple):
+            if cosine := baselines.cosine(train):
+                predictors[baselines.COSINE] = cosine
+        elif ridge := baselines.linear_numbers(train):
+            predictors[baselines.RIDGE] = ridge
+        return predictors
 
 
 class TextEmbedding(Regression):

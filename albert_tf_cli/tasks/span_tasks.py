@@ -3,6 +3,7 @@
 import warnings
 
 import albert_tf
+from albert_tf_cli.tasks import baselines
 from albert_tf_cli.tasks.pages import Page, marked
 from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks, worst
 from albert_tf_lite.errors import AlbertError, listed
@@ -51,6 +52,9 @@ class TokenClassification(Task):
     def scores(self, examples, predicted):
         values = self.report(None, examples, predicted)
         return {name: values[name] for name in ("precision", "recall", "f1")}
+
+    def baselines(self, train, dev):
+        return {baselines.DICTIONARY: baselines.dictionary(train.x, train.y)}
 
     def report(self, model, examples, predicted):
         spans = [[span[:3] for span in found] for found in predicted]

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import albert_tf
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # The examples of a model: a list, or the tuple of the lists of their parts.
 Inputs = list | tuple[list, ...]
+# A function of examples that returns a value for each.
+Predictor = Callable[[Inputs], Any]
 # What a pipeline answers for an example.
 Answer = dict[str, Any] | list
 
@@ -144,6 +146,17 @@ class Task:
     ) -> dict[str, Any]:
         """Return what `evaluate` prints: scores, and dicts of scores as rows."""
         return self.scores(examples, predicted) if self.scores else {}
+
+    def baselines(self, train: Examples, dev: Examples) -> dict[str, Predictor]:
+        """Return simple predictors by name, which a trained model should beat.
+
+        Their predictions are those that `baseline_scores` compares.
+        """
+        return {}
+
+    def baseline_scores(self, examples: Examples, predicted: Any) -> dict[str, float]:
+        """Return all scores of the predictions of one of the `baselines`."""
+        return self.scores(examples, predicted)
 
     def fields(self, model: "Model") -> tuple[str, ...]:
         """Return the names of the parts of an example."""
