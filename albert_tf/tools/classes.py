@@ -99,7 +99,7 @@ def tune_temperature(
 
     Labels do not change: the thresholds of a multi-label classifier are moved with the
     temperature. It is that of the lowest log loss; with less than some 300 texts it is
-    drawn towards 1.6, which fine-tuned models need, and with less than 20 it is 1.0,
+    drawn towards 1.5, which fine-tuned models need, and with less than 20 it is 1.0,
     with a warning.
 
     Args:
