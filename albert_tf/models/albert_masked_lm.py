@@ -16,6 +16,7 @@ from albert_tf.preprocessing.texts import Texts
 from albert_tf.trainers.batching import prefetched
 from albert_tf.trainers.prediction import Outputs, predict_batches
 from albert_tf.trainers.token_accuracy import TokenAccuracy
+from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts, check_integer
 from albert_tf_lite.sentence_piece import SPACE_PIECE
@@ -69,6 +70,8 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     heads = ("masked_lm_head",)
     keeps_pooler = True
     default_learning_rate = 1e-4
+    # Of a continued pretraining on texts of a domain, see `albert_tf.tools.adapt`.
+    adaptation_learning_rate = 3e-4
 
     def __init__(
         self,
@@ -285,9 +288,13 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         return self.preprocessor.word_starts(x)
 
     def training_batches(self, examples, options):
-        """Return batches with other masks in each epoch, unless these are fixed."""
+        """Return batches with other masks in each epoch, unless these are fixed.
+
+        With a `BatchOrder`, the masks of a batch depend on its seed, the epoch and the
+        number of the batch, so that a resumed training draws the same.
+        """
         batches = super().training_batches(examples, options)
-        return prefetched(self._with_masks(batches, options.fixed))
+        return prefetched(self._with_masks(batches, _seeds_of(options)))
 
     def prepare_dataset(self, examples, fixed):
         dataset = examples.x
@@ -300,7 +307,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
                 "A segmenter needs the texts, not their ids. Give the texts as a list, "
                 "or set `preprocessor.segmenter = None`."
             )
-        return self._with_masks(dataset, fixed)
+        return self._with_masks(dataset, _fixed_seed if fixed else None)
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
         # Datasets of texts to fill: `prepare_dataset` masks those to train on.
@@ -316,17 +323,39 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         # No mask is at the first position, which is that of [CLS].
         return tf.cast(x["mask_positions"] > 0, tf.int32)
 
-    def _with_masks(self, dataset, fixed):
+    def _with_masks(self, dataset, seed_of):
+        """Return batches with masks.
+
+        `seed_of` is a function of the number of a batch that returns the seed of its
+        masks, or `None` for other masks each time.
+        """
         # `map` traces a function twice that creates variables.
         _ = self.preprocessor.mask_generator
 
         def mask(number, batch):
             x, word_starts, weights = keras.utils.unpack_x_y_sample_weight(batch)
-            seed = tf.stack([0, tf.cast(number, tf.int32)]) if fixed else None
+            seed = None if seed_of is None else seed_of(tf.cast(number, tf.int32))
             return self.preprocessor.masked(x, word_starts, weights, seed)
 
         # Not in parallel, so that the state of the generator repeats its masks.
         return dataset.enumerate().map(mask)
+
+
+def _fixed_seed(number):
+    """Return the seed of a batch that is masked alike in each epoch."""
+    return tf.stack([0, number])
+
+
+def _seeds_of(options):
+    """Return the function from the number of a batch to the seed of its masks."""
+    order = options.shuffle
+    if options.fixed:
+        return _fixed_seed
+    if not isinstance(order, BatchOrder):
+        return None
+    return lambda number: tf.stack(
+        [tf.cast(order.epoch_seed.read_value(), tf.int32), number + order.skip]
+    )
 
 
 def _target_ids(tokenizer, targets):

@@ -8,6 +8,12 @@ import typer
 
 from albert_tf.files import split_head
 from albert_tf_cli.commands.finetune_options import IDENTIFYING, FinetuneOptions
+from albert_tf_cli.commands.finetune_unlabelled import (
+    ADAPTED,
+    Adapted,
+    adapt_to,
+    check_unlabelled,
+)
 from albert_tf_cli.shared.column_options import columns_of
 from albert_tf_cli.shared.console import console, format_value
 from albert_tf_cli.shared.early_checks import (
@@ -33,6 +39,7 @@ from albert_tf_cli.tasks.data_warnings import (
 from albert_tf_cli.tasks.networks import write_networks
 from albert_tf_cli.tasks.reading import checked_reader
 from albert_tf_cli.tasks.task import as_columns
+from albert_tf_cli.tasks.unlabelled import read_unlabelled
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.network_files import NETWORK, preset_digest
 
@@ -63,11 +70,20 @@ def finetune(context: typer.Context, options: FinetuneOptions) -> None:
     if not any(map(str.strip, as_columns(parts["train"].x)[0])):
         raise AlbertError(f"All texts of {options.train} are empty.")
     warn_of_copies(parts)
+    check_unlabelled(options)
+    unlabelled = None
+    if options.unlabelled:
+        columns = columns_of(options)
+        unlabelled = read_unlabelled(task, options.unlabelled, columns, parts)
     _check_start(options)
     _print_start(options, parts)
     import_tensorflow()
-    model = _build(options, parts["train"])
-    run = _decide(options, model, task, parts)
+    _set_up_keras(options)
+    adapted = None
+    if unlabelled is not None:
+        adapted = adapt_to(context, options, unlabelled, parts)
+    model = _build(options, parts["train"], adapted)
+    run = _decide(options, model, task, parts, adapted)
     if options.class_weight is None:
         warn_of_rare_class(task.class_counts(parts["train"]), model)
     warn_of_dev(parts["dev"], task.class_counts(parts["dev"]))
@@ -87,6 +103,7 @@ class _Run:
         parts: dict, the examples of `"train"`, `"dev"` and perhaps `"test"`.
         monitor: string, the dev score that chooses the epoch.
         epochs, batch_size: ints.
+        adapted: optional `Adapted`, the checkpoint after --unlabelled.
     """
 
     options: FinetuneOptions
@@ -95,6 +112,7 @@ class _Run:
     monitor: str
     epochs: int
     batch_size: int
+    adapted: Adapted | None
 
     @property
     def folder(self) -> pathlib.Path:
@@ -120,7 +138,9 @@ def _check_output(options: FinetuneOptions) -> None:
     if options.checkpoint:
         start, _ = split_head(options.checkpoint)
         is_start = folder.resolve() == pathlib.Path(start).resolve()
-    may_replace = options.overwrite or state_folder(folder).exists()
+    folders = (folder, folder / ADAPTED)
+    is_unfinished = any(state_folder(x).exists() for x in folders)
+    may_replace = options.overwrite or is_unfinished
     if is_start or (folder.exists() and any(folder.iterdir()) and not may_replace):
         raise FileExistsError(
             f"--output {folder} contains files. Choose another directory, or pass "
@@ -164,15 +184,26 @@ def _print_start(options: FinetuneOptions, parts: dict[str, Examples]) -> None:
     console.print(f"{counts} examples, from {start}", soft_wrap=True)
 
 
-def _build(options: FinetuneOptions, train: Examples) -> "AlbertTask":
-    """Return the compiled model."""
+def _set_up_keras(options: FinetuneOptions) -> None:
+    """Set the precision and the random seed."""
     import keras
 
     from albert_tf.backbone.precision import as_dtype
+
+    keras.config.set_dtype_policy(as_dtype(options.precision))
+    keras.utils.set_random_seed(options.seed)
+
+
+def _build(
+    options: FinetuneOptions, train: Examples, adapted: Adapted | None
+) -> "AlbertTask":
+    """Return the compiled model, with the weights of an adapted checkpoint."""
+    import keras
+
     from albert_tf.training import fine_tuning_learning_rate
 
+    # Whether a checkpoint was adapted now or by an interrupted run.
     keras.utils.set_random_seed(options.seed)
-    keras.config.set_dtype_policy(as_dtype(options.precision))
     pooling = {}
     if options.pooling_mode:
         pooling["pooling_mode"] = options.pooling_mode
@@ -187,6 +218,8 @@ def _build(options: FinetuneOptions, train: Examples) -> "AlbertTask":
         options.sequence_length,
         {**train.arguments, **pooling},
     )
+    if adapted is not None:
+        model.backbone.set_weights(adapted.weights)
     learning_rate = options.learning_rate
     if learning_rate is None and options.checkpoint is None:
         width = model.backbone.hidden_dim
@@ -204,6 +237,7 @@ def _decide(
     model: "AlbertTask",
     task: Task,
     parts: dict[str, Examples],
+    adapted: Adapted | None,
 ) -> _Run:
     """Return the training, with the settings that depend on model and examples."""
     from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
@@ -216,6 +250,7 @@ def _decide(
         monitor=_monitor(options, model, task, parts["dev"]),
         epochs=options.epochs or fine_tuning_epochs(count),
         batch_size=options.batch_size or fine_tuning_batch_size(count),
+        adapted=adapted,
     )
     rate = model.peak_learning_rate(count)
     usual = model.default_learning_rate
@@ -308,6 +343,8 @@ def _write(run: _Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
     metrics["settings"] = settings
     if run.labels:
         metrics["classes"] = run.labels
+    if run.adapted is not None:
+        metrics["adaptation"] = run.adapted.metrics
     card = _card(run, metrics)
     # An export uses the card of the same weights only.
     metrics["card"] = {preset_digest(folder): card}
@@ -321,6 +358,8 @@ def _write(run: _Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
     failure = write_networks(model, folder, run.parts["dev"])
     write_model_card(folder, model, **card)
     # Last: until then, the same command completes an interrupted run.
+    if run.adapted is not None:
+        remove_directory(state_folder(folder / ADAPTED))
     remove_directory(state_folder(folder))
     best = [
         f"{name} {run.monitor} {metrics[name][run.monitor]:.4f}"
@@ -379,6 +418,8 @@ def _card(run: _Run, metrics: dict[str, Any]) -> dict[str, Any]:
         "test": options.test,
     }
     start = options.checkpoint or f"{options.config} (random weights)"
+    if run.adapted is not None:
+        start += f", adapted to {run.adapted.metrics['texts']:,} texts without labels"
     if metrics["best_epoch"] == 0:
         start += " (unchanged, because training did not improve on it)"
     examples = run.task.class_examples(run.parts["train"])

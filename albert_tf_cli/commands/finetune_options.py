@@ -37,6 +37,7 @@ IDENTIFYING = (
     "epochs",
     "batch_size",
     "learning_rate",
+    "minutes",
     "patience",
     "monitor",
     "class_weight",
@@ -53,6 +54,7 @@ OTHERS = (
     "train",
     "dev",
     "test",
+    "unlabelled",
     "checkpoint",
     "config",
     "vocab",
@@ -84,6 +86,14 @@ class FinetuneOptions:
     ] = None
     test: Annotated[
         str | None, data_option("Labelled examples to score the model on.")
+    ] = None
+    unlabelled: Annotated[
+        list[str] | None,
+        data_option(
+            "Texts without labels, which the checkpoint learns before: a file that "
+            "`predict` reads. Repeatable.",
+            metavar="<str>",
+        ),
     ] = None
     label_column: LabelColumn = None
     text_column: TextColumn = None
@@ -140,6 +150,14 @@ class FinetuneOptions:
     class_weight: Annotated[
         Literal["balanced"] | None,
         training_option("Weight the classes inversely to their frequency."),
+    ] = None
+    minutes: Annotated[
+        float | None,
+        training_option(
+            "Maximum minutes for --unlabelled. Default: 6 epochs, fewer for more than "
+            "10,000 texts.",
+            min=0.01,
+        ),
     ] = None
     precision: Precision = "float32"
     seed: Seed = 1

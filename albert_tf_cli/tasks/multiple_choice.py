@@ -39,6 +39,9 @@ class MultipleChoice(Task):
     def baseline_scores(self, examples, predicted):
         return {"accuracy": float(np.mean(predicted == np.asarray(examples.y)))}
 
+    def unlabelled_fields(self, train):
+        return ("context", "question", "choices")
+
     def inputs(self, fields, lines):
         *parts, choices = super().inputs(fields, lines)
         return (*parts, [self._checked(x.split("\t"), x) for x in choices])

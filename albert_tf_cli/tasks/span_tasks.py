@@ -129,11 +129,15 @@ class QuestionAnswering(Task):
         return Examples(data.x, data.answers)
 
     def blocks(self, path, columns, fields, size):
-        if columns.text is not None or not has_own_form(path, columns, "question"):
+        if columns.text is not None or not has_own_form(path, columns, fields[0]):
             yield from super().blocks(path, columns, fields, size)
             return
         found = albert_tf.data.read_squad(path, columns.encoding, has_answers=False)
-        yield from whole_blocks(found.x, found.ids, fields, size)
+        x = found.x if "question" in fields else found.x[1]
+        yield from whole_blocks(x, found.ids, fields, size)
+
+    def unlabelled_fields(self, train):
+        return ("context",)
 
     def predict(self, model, x, batch_size):
         if isinstance(model, ExportedModel):

@@ -164,6 +164,10 @@ class Task:
         is_single = "text_pair" in fields and not model.pairs
         return fields[:1] if is_single else fields
 
+    def unlabelled_fields(self, train: Examples) -> tuple[str, ...]:
+        """Return the parts of an example that files of --unlabelled have."""
+        return ("text", "text_pair")[: len(as_columns(train.x))]
+
     def inputs(self, fields: tuple[str, ...], lines: list[str]) -> Inputs:
         """Return lines as the input of the model; tabs separate its parts."""
         return lines if len(fields) == 1 else split_lines(lines, fields)

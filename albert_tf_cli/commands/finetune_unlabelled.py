@@ -1,0 +1,81 @@
+"""The steps of `albert-tf finetune` that learn from texts without labels."""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import numpy as np
+import typer
+
+from albert_tf_cli.commands.finetune_options import FinetuneOptions
+from albert_tf_cli.shared.console import console
+from albert_tf_cli.shared.new_models import new_model
+from albert_tf_cli.shared.progress import interruptible
+from albert_tf_cli.tasks import Examples
+from albert_tf_cli.tasks.unlabelled import Unlabelled, all_texts, held_out_texts
+from albert_tf_lite.errors import AlbertError
+
+# The adapted checkpoint, in the directory of the model.
+ADAPTED = "adapted"
+
+
+@dataclasses.dataclass(frozen=True)
+class Adapted:
+    """A checkpoint that has learned texts without labels.
+
+    Attributes:
+        weights: list of arrays, those of the backbone.
+        metrics: dict, what `adapt` returned, and the number of examples `left_out`.
+    """
+
+    weights: list[np.ndarray]
+    metrics: dict[str, Any]
+
+
+def check_unlabelled(options: FinetuneOptions) -> None:
+    """Raise if there is an option of --unlabelled without it."""
+    if options.minutes is not None and not options.unlabelled:
+        raise AlbertError("--minutes bounds the time for --unlabelled. Pass both.")
+
+
+def adapt_to(
+    context: typer.Context,
+    options: FinetuneOptions,
+    unlabelled: Unlabelled,
+    parts: dict[str, Examples],
+) -> Adapted:
+    """Train the checkpoint on the texts without labels and those of train."""
+    import zh
+    from albert_tf.models import AlbertMaskedLM
+    from albert_tf.tools import Adaptation, adapt
+
+    held_out = held_out_texts(parts)
+    texts = all_texts(unlabelled.x)
+    texts += [text for text in all_texts(parts["train"].x) if text not in held_out]
+    model = new_model(
+        AlbertMaskedLM,
+        options.checkpoint,
+        options.config,
+        options.vocab,
+        options.sequence_length,
+        {},
+    )
+    model.preprocessor.segmenter = zh.Jieba()
+    model.compile(learning_rate=model.adaptation_learning_rate)
+    folder = pathlib.Path(options.output) / ADAPTED
+    settings = Adaptation(minutes=options.minutes, seed=options.seed)
+    console.print(
+        f"Learning {len(unlabelled):,} examples without labels and those of train "
+        f"({unlabelled.left_out:,} left out, which are in dev or test)",
+        soft_wrap=True,
+    )
+    with interruptible(context) as progress:
+        metrics = adapt(model, texts, folder, settings, **progress)
+    losses = metrics["history"]["loss"]
+    console.print(
+        f"Epochs: {metrics['epochs']}, loss {losses[0]:.3f} to {losses[-1]:.3f}, "
+        f"{metrics['seconds']} s. The adapted checkpoint is in {folder}",
+        soft_wrap=True,
+    )
+    metrics["left_out"] = unlabelled.left_out
+    return Adapted(model.backbone.get_weights(), metrics)
