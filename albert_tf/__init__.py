@@ -13,6 +13,7 @@ _TENSORFLOW_FOLDERS = (
     "export",
     "models",
     "preprocessing",
+    "sklearn",
     "tokenizers",
     "tools",
 )

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
+
+import keras
+import numpy as np
 
 from albert_tf.checkpoints import Checkpoint, open_checkpoint
 from albert_tf.files import BUNDLED
@@ -16,6 +21,7 @@ from albert_tf.models.task_of_checkpoint import (
     task_class,
 )
 from albert_tf.tools.zero_shot_classifier import ZeroShotClassifier
+from albert_tf_lite.answers import probabilities_of
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pipelines import Pipeline
 
@@ -44,6 +50,10 @@ DEFAULTS = {
     "topic-classification": f"{_MICRO}:topics",
     "zero-shot-classification": f"{_MICRO}:inference",
 }
+# From this number of examples a call shows a progress bar on a terminal, which moves
+# after each block.
+_LONG = 5000
+_BLOCK = 1000
 # Concurrent calls export a model once. LiteRT's converter, and building a Keras model,
 # are not safe in several threads.
 _LOCK = threading.Lock()
@@ -56,6 +66,7 @@ class TaskPipeline(Pipeline):
         task: string, the name of the task.
         model: the model, such as an `AlbertTextClassifier`.
         answerer: the model, or a `ZeroShotClassifier` of it.
+        path: string, where the model is from; `None` for a model object.
         options: dict, the options of calls that pass none.
     """
 
@@ -63,9 +74,11 @@ class TaskPipeline(Pipeline):
         self,
         answerer: AlbertTask | ZeroShotClassifier,
         model: AlbertTask,
+        path: str | None = None,
         **options: Any,
     ):
         self.model = model
+        self.path = path
         self._exported: dict[str, Any] = {}
         super().__init__(answerer, **options)
 
@@ -78,18 +91,62 @@ class TaskPipeline(Pipeline):
         names = list(inspect.signature(self.answerer.answers).parameters)[1:]
         if isinstance(self.answerer, AlbertTask):
             names.append("engine")
-        return names
+        return [*names, "verbose"]
 
-    def _answer(self, columns, engine=None, **options):
-        if not engine:
-            return self.answerer.answers(columns, **options)
+    def _description(self):
+        labels = getattr(self.model, "labels", None)
+        model = type(self.model).__name__
+        return {"model": model, "path": self.path, "classes": labels}
+
+    def _answer(self, columns, engine=None, verbose="auto", **options):
+        answerer = self._export(engine) if engine else self.answerer
+        answers = []
+        for block in _blocks(columns, verbose):
+            answers += answerer.answers(block, **options)
+        return answers
+
+    def _probabilities(self, columns, engine=None, verbose="auto", **options):
+        arrays = []
+        for block in _blocks(columns, verbose):
+            if engine:
+                array = self._export(engine).predict(block, **options)["probabilities"]
+            else:
+                outputs = self.model.predict(block, verbose=0, **options)
+                array = probabilities_of(outputs, self.model.exported_settings())
+            arrays.append(array)
+        return np.concatenate(arrays)
+
+    def _export(self, engine):
+        """Return the model in the file of an engine, exported at the first call."""
         # Here, so that `import albert_tf` does not import the exports.
         from albert_tf.export import exported
 
         with _LOCK:
             if engine not in self._exported:
                 self._exported[engine] = exported(self.model, engine)
-        return self._exported[engine].answers(columns, **options)
+        return self._exported[engine]
+
+
+def _blocks(columns: Any, verbose: str | int) -> Iterator[Any]:
+    """Yield all examples at once, or blocks of them below a progress bar.
+
+    Args:
+        columns: list of the texts of examples, or the tuple of a list per field.
+        verbose: 0 for silence, 1 for a progress bar; `"auto"` shows it on a terminal
+            for long lists.
+    """
+    is_single = isinstance(columns, list)
+    count = len(columns if is_single else columns[0])
+    if verbose == "auto":
+        verbose = count >= _LONG and sys.stdout is not None and sys.stdout.isatty()
+    if not verbose:
+        yield columns
+        return
+    bar = keras.utils.Progbar(count, unit_name="example")
+    for start in range(0, count, _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        yield columns[rows] if is_single else tuple(part[rows] for part in columns)
+        bar.update(min(start + _BLOCK, count))
 
 
 def pipeline(
@@ -129,13 +186,15 @@ def pipeline(
             `text-classification` has the label "", and labels of `multi-label`,
             entities and classes of a `top_k` are left out; `engine` (`"onnx"`, `"litert"`), see
             `albert_tf.export.exported`, where the weights are those of the first
-            call; `targets` of `fill-mask`; `null_threshold` and `max_answer_length` of
+            call; `verbose`, 1 for a progress bar, 0 for none, by default `"auto"`: on a
+            terminal for 5,000 examples or more; `targets` of `fill-mask`; `null_threshold` and `max_answer_length` of
             `question-answering`; `sentences` and `max_characters` of `summarization`;
             `candidate_labels` (a list), `hypothesis_template` and `multi_label` of
             `zero-shot-classification`.
 
     Returns:
-        A `TaskPipeline`, which takes an example or a list of them.
+        A `TaskPipeline`, which takes an example or a list of them. Its method
+        `probabilities` returns those of all classes as an array.
 
     Raises:
         FileNotFoundError: if a file of the checkpoint or its config is missing.
@@ -165,11 +224,12 @@ def pipeline(
         raise AlbertError(f"Unknown task {task!r}. Expected one of {known}.")
     cls = classes.get(name or "")
     checkpoint = choose_trained_head(open_checkpoint(path, head=head), cls)
+    source = None if isinstance(path, keras.Model) else str(checkpoint.path)
     if cls is ZeroShotClassifier:
         model = _load_task(checkpoint, ZeroShotClassifier.wrapped_cls)
-        return TaskPipeline(ZeroShotClassifier(model), model, **options)
+        return TaskPipeline(ZeroShotClassifier(model), model, source, **options)
     model = _load_task(checkpoint, cls)
-    return TaskPipeline(model, model, **options)
+    return TaskPipeline(model, model, source, **options)
 
 
 def answering_classes() -> dict[str, Any]:

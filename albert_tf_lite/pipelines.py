@@ -6,16 +6,22 @@ import difflib
 import os
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from albert_tf_lite.answers import ABSTAINING, check_abstain, withhold
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.inputs import as_list
 from albert_tf_lite.network_files import open_exported
 
 # The field whose value is a list of strings, not a string.
 _CHOICES = "choices"
 _TEXT = (str, bytes)
+# The tasks whose models have a probability for each class of a text.
+_CLASSIFIERS = ("text-classification", "multi-label")
+# The options of a call that concern the computation, not the form of the answers.
+_COMPUTING = ("batch_size", "engine", "verbose")
 # Arguments of models, which a pipeline does not take.
 _OF_MODELS = ("vocabulary", "sequence_length")
 
@@ -35,6 +41,18 @@ class Answerer(Protocol):
     @property
     def answers(self) -> Callable[..., list]:
         """Return an answer for each example: a dict, or a list of dicts."""
+
+
+class ClassProbabilities(NamedTuple):
+    """Probabilities of texts.
+
+    Attributes:
+        probabilities: float32 array [texts, classes].
+        classes: list of strings, the names of the classes.
+    """
+
+    probabilities: np.ndarray
+    classes: list[str]
 
 
 class Pipeline:
@@ -68,11 +86,80 @@ class Pipeline:
         if (x is None) != bool(parts):
             raise AlbertError(f"Pass examples, or {', '.join(fields)} by name.")
         options = {**self.options, **self._checked(options)}
-        optional = self.answerer.optional_fields
-        given = parts if x is None else x
-        examples, is_one = _read_examples(given, fields, len(fields) - len(optional))
-        if not examples:
+        columns, is_one = self._columns(parts if x is None else x)
+        if columns is None:
             return []
+        abstain = options.pop("abstain", None)
+        answers = self._answer(columns, **options)
+        if abstain is not None:
+            answers = withhold(answers, abstain)
+        return answers[0] if is_one else answers
+
+    def probabilities(self, x: Any, **options: Any) -> ClassProbabilities:
+        """Return the probabilities of all classes as an array.
+
+        Those of one class per text sum to 1; those of a multi-label model are
+        independent. The temperature of the model is applied.
+
+        Args:
+            x: an example or a list of examples.
+            **options: options of this call, `batch_size`, and for a Keras model
+                `engine` and `verbose`. By default those of the pipeline.
+
+        Returns:
+            `ClassProbabilities`: an array [texts, classes], with one row for a single
+            example, and the names of the classes.
+
+        Raises:
+            AlbertError: if the task is not text or multi-label classification.
+
+        Example:
+        ```python
+        probabilities, classes = classify.probabilities(["很好", "太差了"])
+        probabilities[:, classes.index("好评")]
+        ```
+        """
+        if self.task not in _CLASSIFIERS:
+            raise AlbertError(
+                f"`probabilities` is for {' and '.join(_CLASSIFIERS)}. This pipeline "
+                f"is for {self.task}: call it for its answers."
+            )
+        if unused := sorted(set(options) - set(_COMPUTING)):
+            raise AlbertError(
+                f"`probabilities` has no option {', '.join(unused)}. It returns all "
+                f"classes. Its options: {', '.join(_COMPUTING)}."
+            )
+        options = {**self.options, **self._checked(options)}
+        options = {name: options[name] for name in _COMPUTING if name in options}
+        classes = self.answerer.class_names
+        columns, _ = self._columns(x)
+        if columns is None:
+            return ClassProbabilities(np.zeros((0, len(classes)), "float32"), classes)
+        return ClassProbabilities(self._probabilities(columns, **options), classes)
+
+    def __repr__(self) -> str:
+        parts = [repr(self.task)]
+        for name, value in {**self._description(), **self.options}.items():
+            if value is not None:
+                shown = listed(value) if isinstance(value, list) else repr(value)
+                parts.append(f"{name}={shown}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _description(self) -> dict[str, Any]:
+        """Return what `repr` shows of the model, by name."""
+        model = self.answerer
+        labels = model.settings.get("labels")
+        return {"model": type(model).__name__, "path": model.path, "classes": labels}
+
+    def _columns(self, x: Any) -> tuple[Any, bool]:
+        """Return examples as a list per field, and whether `x` is one example.
+
+        The list stands alone for a single field. It is `None` if there is no example.
+        """
+        fields, optional = self.answerer.fields, self.answerer.optional_fields
+        examples, is_one = _read_examples(x, fields, len(fields) - len(optional))
+        if not examples:
+            return None, is_one
         if optional and self.takes_pairs and len(examples[0]) < 2:
             raise AlbertError(
                 "This model takes pairs of texts: tuples, or dicts of "
@@ -82,17 +169,10 @@ class Pipeline:
             warnings.warn(
                 "A tuple is a pair of texts, and gets one answer. For an answer to "
                 "each text pass a list.",
-                stacklevel=2,
+                stacklevel=3,
             )
-        # A list per field; a list alone for a single field.
-        columns: Any = tuple(map(list, zip(*examples, strict=True)))
-        if len(columns) == 1:
-            (columns,) = columns
-        abstain = options.pop("abstain", None)
-        answers = self._answer(columns, **options)
-        if abstain is not None:
-            answers = withhold(answers, abstain)
-        return answers[0] if is_one else answers
+        columns = tuple(map(list, zip(*examples, strict=True)))
+        return (columns[0] if len(columns) == 1 else columns), is_one
 
     @property
     def takes_pairs(self) -> bool:
@@ -104,6 +184,9 @@ class Pipeline:
 
     def _answer(self, columns: Any, **options: Any) -> list:
         return self.answerer.answers(columns, **options)
+
+    def _probabilities(self, columns: Any, **options: Any) -> np.ndarray:
+        return self.answerer.predict(columns, **options)["probabilities"]
 
     def _checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return options; raise if one is unknown."""

@@ -4,15 +4,18 @@ import functools
 import json
 import pathlib
 
+import numpy as np
 import pytest
 from lite_tasks import near
 from named_heads import TOPICS, write_named_heads
-from small_classifier import OTHERS, TEXTS, small_classifier
+from scipy.special import expit, softmax
+from small_classifier import OTHERS, TEXTS, predict, small_classifier
 from task_cases import CASES
 from tiers import few
 
 import albert_tf
-from albert_tf import files, pipelines
+import albert_tf_lite
+from albert_tf import files, models, pipelines
 
 MICRO = pathlib.Path(__file__).parents[1] / "examples" / "albert_micro_zh"
 LABEL = {"label": str, "score": float}
@@ -83,6 +86,64 @@ def test_one_example_or_many_in_any_form(name):
     assert near(pipeline(columns)) == near(many)
     assert near(pipeline(**dicts[0])) == near(many[0])
     assert pipeline([]) == []
+
+
+@pytest.mark.parametrize(
+    ("cls", "activation"),
+    [
+        (models.AlbertTextClassifier, functools.partial(softmax, axis=-1)),
+        (models.AlbertMultiLabelClassifier, expit),
+    ],
+)
+def test_probabilities_are_an_array_and_the_names_of_its_columns(
+    tmp_path, cls, activation
+):
+    options = {"labels": TOPICS, "temperature": 2.5, "cls": cls}
+    model = small_classifier(3, {"num_layers": 1}, **options)
+    albert_tf.export.onnx(model, tmp_path / "model.onnx")
+    expected = activation(predict(model, TEXTS).astype("float64") / 2.5)
+    for pipeline in (
+        albert_tf.pipeline(path=model, top_k=2, abstain=0.9, batch_size=2),
+        albert_tf_lite.pipeline(tmp_path / "model.onnx"),
+    ):
+        probabilities, classes = pipeline.probabilities(TEXTS)
+        assert classes == TOPICS and probabilities.dtype == "float32"
+        np.testing.assert_allclose(probabilities, expected, rtol=1e-4)
+        assert pipeline.probabilities(TEXTS[0], batch_size=1)[0].shape == (1, 3)
+        assert pipeline.probabilities([])[0].shape == (0, 3)
+    with pytest.raises(ValueError, match="no option top_k. It returns all classes"):
+        pipeline.probabilities(TEXTS, top_k=1)
+    with pytest.raises(ValueError, match="`probabilities` is for text-classification"):
+        built("token-classification")[0].probabilities(TEXTS)
+
+
+def test_repr_shows_task_model_classes_and_options(tmp_path):
+    model, path = classifier(num_layers=1), tmp_path / "model.onnx"
+    shown = "classes=['蕴含', '矛盾'], batch_size=2)"
+    assert repr(albert_tf.pipeline(path=model, batch_size=2)) == (
+        f"TaskPipeline('text-classification', model='AlbertTextClassifier', {shown}"
+    )
+    model.save(tmp_path / "model.keras")
+    found = repr(albert_tf.pipeline(path=tmp_path / "model.keras", batch_size=2))
+    assert f"path='{tmp_path / 'model.keras'}', {shown}" in found
+    albert_tf.export.onnx(model, path)
+    assert repr(albert_tf_lite.pipeline(path, batch_size=2)) == (
+        f"Pipeline('text-classification', model='OnnxModel', path='{path}', {shown}"
+    )
+
+
+def test_a_progress_bar_of_long_lists(capsys):
+    model = small_classifier(3, {"num_layers": 1})
+    pipeline, texts = albert_tf.pipeline(path=model), TEXTS * 300
+    answers = pipeline(texts)
+    # Not on a terminal.
+    assert capsys.readouterr().out == ""
+    assert near(pipeline(texts, verbose=1)) == near(answers)
+    assert "2100/2100" in capsys.readouterr().out
+    probabilities, _ = pipeline.probabilities(texts, verbose=1)
+    assert "2100/2100" in capsys.readouterr().out
+    scores = [answer["score"] for answer in answers]
+    np.testing.assert_allclose(probabilities.max(axis=1), scores, rtol=1e-4)
 
 
 def test_the_files_determine_the_task(tmp_path):

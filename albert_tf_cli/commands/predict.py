@@ -287,7 +287,8 @@ def _open(options: PredictOptions, arguments: dict[str, Any]) -> _Opened:
 
     if is_int8:
         arguments = {**arguments, "engine": options.engine}
-    opened = _Opened(pipeline(task_name, model, **arguments))
+    # The command has a progress bar of its own for files.
+    opened = _Opened(pipeline(task_name, model, verbose=0, **arguments))
     if not explain:
         return opened
     check_support("--explain", "explain", opened.task)
