@@ -33,8 +33,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     Each `fit` starts from the checkpoint and trains an `AlbertTextClassifier` on all
     texts. The estimator can be cloned and pickled, fitted or not; a pickle holds the
     weights. It works in `cross_val_score`, `GridSearchCV`, `CalibratedClassifierCV`,
-    pipelines and cleanlab. Use `n_jobs=1` (the default there): TensorFlow uses all
-    cores by itself.
+    pipelines and cleanlab. Use `n_jobs=1` (the default there), because one training
+    uses all cores.
 
     Args:
         checkpoint: string or path, what `AlbertTextClassifier.from_checkpoint` takes,
@@ -111,7 +111,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         complete(labels.tolist(), "y")
         check_classification_targets(labels)
         classes, ids = np.unique(labels, return_inverse=True)
-        # Of any type, labels have names.
+        # The model has strings as labels, whatever their type in `y`.
         names = [str(label) for label in classes.tolist()]
         if self.random_state is not None:
             seed = check_random_state(self.random_state).randint(_MAX_SEED)
@@ -193,7 +193,8 @@ def _read_texts(X: Any) -> list | tuple[list, ...]:
     )
 
 
-# A model can be pickled itself, but then loads the state of an optimizer, too.
+# A Keras model can be pickled, but then needs the optimizer's state, of twice the size
+# of the weights.
 
 
 def _to_bytes(model: AlbertTextClassifier) -> bytes:
