@@ -17,6 +17,7 @@ from albert_tf_cli.shared.options import (
     Encoding,
     Json,
     LabelColumn,
+    LabelMap,
     LabelSeparator,
     Model,
     Sheet,
@@ -51,6 +52,7 @@ class EvaluateOptions:
     text_column: TextColumn = None
     text_b_column: TextBColumn = None
     label_separator: LabelSeparator = None
+    label_map: LabelMap = None
     encoding: Encoding = None
     sheet: Sheet = None
     skip_invalid: SkipInvalid = False

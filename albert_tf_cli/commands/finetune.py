@@ -78,6 +78,8 @@ def finetune(context: typer.Context, options: FinetuneOptions) -> None:
     _check_start(options)
     _print_start(options, parts)
     import_tensorflow()
+    if options.checkpoint and task.takes_label_map and not options.label_map:
+        _print_head_option(options, parts["train"])
     _set_up_keras(options)
     adapted = None
     if unlabelled is not None:
@@ -90,7 +92,7 @@ def finetune(context: typer.Context, options: FinetuneOptions) -> None:
     metrics = _train(context, run, model)
     metrics["baselines"] = score_baselines(task, parts)
     _write(run, model, metrics)
-    warn_if_beaten(metrics["dev"], metrics["baselines"], run.monitor)
+    warn_if_beaten(run.monitor, metrics, may_adapt=not options.unlabelled)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,6 +184,17 @@ def _print_start(options: FinetuneOptions, parts: dict[str, Examples]) -> None:
         counts = f"{len(labels)} labels: {format_value(labels)}. {counts}"
     start = options.checkpoint or f"random weights ({options.config})"
     console.print(f"{counts} examples, from {start}", soft_wrap=True)
+
+
+def _print_head_option(options: FinetuneOptions, train: Examples) -> None:
+    """Print a --label-map if a head seems to have the labels by other names."""
+    from albert_tf_cli.shared.label_map import head_option
+
+    line = head_option(
+        options.checkpoint, options.config, options.task, train.arguments
+    )
+    if line:
+        console.print(line, soft_wrap=True)
 
 
 def _set_up_keras(options: FinetuneOptions) -> None:

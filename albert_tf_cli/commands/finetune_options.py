@@ -8,6 +8,7 @@ from albert_tf_cli.shared.options import (
     Encoding,
     GradientAccumulationSteps,
     LabelColumn,
+    LabelMap,
     LabelSeparator,
     Precision,
     Seed,
@@ -62,6 +63,7 @@ OTHERS = (
     "text_column",
     "text_b_column",
     "label_separator",
+    "label_map",
     "encoding",
     "sheet",
     "skip_invalid",
@@ -99,6 +101,7 @@ class FinetuneOptions:
     text_column: TextColumn = None
     text_b_column: TextBColumn = None
     label_separator: LabelSeparator = None
+    label_map: LabelMap = None
     encoding: Encoding = None
     sheet: Sheet = None
     skip_invalid: SkipInvalid = False

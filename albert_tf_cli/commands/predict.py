@@ -18,9 +18,15 @@ from albert_tf_cli.shared.exported_files import EXPORTED, open_network
 from albert_tf_cli.shared.importing import import_tensorflow
 from albert_tf_cli.shared.input_texts import named_file, read_standard_input
 from albert_tf_cli.shared.journal import append, open_journal, read_journal
+from albert_tf_cli.shared.label_map import (
+    check_new_names,
+    parse_label_map,
+    rename_answer,
+)
 from albert_tf_cli.shared.options import (
     BatchSize,
     Encoding,
+    LabelMap,
     Sheet,
     TextBColumn,
     TextColumn,
@@ -106,6 +112,7 @@ class PredictOptions:
             max=1,
         ),
     ] = None
+    label_map: LabelMap = None
     explain: Annotated[
         bool,
         output_option(
@@ -157,6 +164,7 @@ def predict(context: typer.Context, options: PredictOptions) -> None:
     texts = [] if options.texts == ["-"] else options.texts
     file = named_file(texts)
     opened = _open(options, _pipeline_arguments(options, labels))
+    names = _label_names(options, opened)
     if options.precision is None:
         _print_precision(opened.network, options.model)
     is_shown = console.is_terminal or options.as_json or options.output
@@ -165,7 +173,7 @@ def predict(context: typer.Context, options: PredictOptions) -> None:
             "--explain colours the texts on a terminal. Pass --json for numbers."
         )
     blocks = _read(options, opened, file, texts)
-    answers = _answers(options, opened, blocks, labels)
+    answers = _answers(options, opened, blocks, labels, names)
     if not options.output:
         _print_answers(options, opened.task, answers())
         return
@@ -296,6 +304,21 @@ def _open(options: PredictOptions, arguments: dict[str, Any]) -> _Opened:
     return dataclasses.replace(opened, explain=explainer)
 
 
+def _label_names(options: PredictOptions, opened: _Opened) -> dict[str, str]:
+    """Return the names that --label-map gives to the labels of the model."""
+    label_map = parse_label_map(options.label_map)
+    if not label_map:
+        return {}
+    check_support("--label-map", "takes_label_map", opened.task)
+    answerer = opened.answer.answerer
+    if opened.network:
+        classes = opened.network.settings["labels"]
+    else:
+        classes = getattr(answerer, "class_names", answerer.labels)
+    check_new_names(label_map, classes)
+    return {name: label for label, name in label_map.items()}
+
+
 def _check_model(options: PredictOptions) -> None:
     """Raise if the model does not exist, or an option does not apply to it."""
     model = options.model
@@ -357,6 +380,7 @@ def _answers(
     opened: _Opened,
     blocks: CheckedBlocks,
     labels: list[str],
+    names: dict[str, str],
 ) -> Callable[..., Any]:
     """Return the function that answers the blocks after those that are finished."""
     answer, workers = opened.answer, options.workers
@@ -369,6 +393,8 @@ def _answers(
         workers = 1
     if opened.explain:
         answer = functools.partial(explained, answer, opened.explain)
+    if names:
+        answer = functools.partial(_renamed, answer, names)
     return functools.partial(
         answer_blocks,
         answer,
@@ -376,6 +402,11 @@ def _answers(
         engine="ray" if is_ray else "process",
         workers=workers,
     )
+
+
+def _renamed(answer: Callable[[Any], list], names: dict[str, str], x: Any) -> list:
+    """Return the answers for examples with other names of the labels."""
+    return rename_answer(answer(x), names)
 
 
 def _print_answers(options, task, answers):
@@ -404,6 +435,7 @@ def _identity(
         "labels": labels,
         "top_k": options.top_k,
         "abstain": options.abstain,
+        "label_map": options.label_map,
         # Any engine gives the answers of a file.
         "engine": None if opened.network else options.engine,
         "batch_size": options.batch_size,

@@ -1,6 +1,9 @@
 """The options of commands that tell how to read the columns of a file."""
 
 import dataclasses
+from collections.abc import Mapping
+
+from albert_tf_cli.shared.label_map import parse_label_map
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,6 +15,7 @@ class ColumnOptions:
         label_separator: optional string between the labels of a text.
         encoding: optional string, such as `"gb18030"`.
         sheet: optional string, the sheet of a workbook.
+        label_map: dict, the names that labels of the file are given.
     """
 
     label: str | None = None
@@ -20,6 +24,7 @@ class ColumnOptions:
     label_separator: str | None = None
     encoding: str | None = None
     sheet: str | None = None
+    label_map: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def named(self) -> dict[str, str]:
@@ -37,4 +42,5 @@ def columns_of(options: object) -> ColumnOptions:
         label_separator=getattr(options, "label_separator", None),
         encoding=getattr(options, "encoding", None),
         sheet=getattr(options, "sheet", None),
+        label_map=parse_label_map(getattr(options, "label_map", None)),
     )

@@ -168,6 +168,13 @@ LabelSeparator = Annotated[
     str | None,
     data_option("Separator of the labels of a text, for multi-label. Default: |."),
 ]
+LabelMap = Annotated[
+    str | None,
+    data_option(
+        "Names of the labels in the model, for other names in the file or in the "
+        "answers: 1=好评,0=差评."
+    ),
+]
 SkipInvalid = Annotated[
     bool, data_option("Skip examples with an invalid label.", "--skip-invalid")
 ]

@@ -57,12 +57,17 @@ def baselines_by(score: str, baselines: BaselineScores) -> dict[str, dict[str, f
     return rows
 
 
-def warn_if_beaten(
-    dev: dict[str, float], baselines: BaselineScores, monitor: str
-) -> None:
-    """Warn if a model, of which `dev` are the scores, is not better than baselines."""
+def warn_if_beaten(monitor: str, metrics: dict[str, Any], may_adapt: bool) -> None:
+    """Warn if a model is not better on dev than its baselines.
+
+    Args:
+        monitor: string, the score that chose the epoch.
+        metrics: dict with the scores of the model on `dev`, and of its `baselines`.
+        may_adapt: bool. Mention that texts without labels may help.
+    """
+    dev = metrics["dev"]
     beating = []
-    for name, scores in baselines_by(monitor, baselines).items():
+    for name, scores in baselines_by(monitor, metrics["baselines"]).items():
         # Keras computes in 32 bits.
         is_equal = math.isclose(scores["dev"], dev[monitor], abs_tol=1e-6)
         if is_equal or scores["dev"] > dev[monitor]:
@@ -70,13 +75,15 @@ def warn_if_beaten(
             beating.append(f"{name} {scores['dev']:.4f} ({relation})")
     if not beating:
         return
-    other_monitor = "another --monitor"
+    remedies = ["more labelled examples"]
+    if may_adapt:
+        remedies.append("texts without labels (--unlabelled)")
     if "macro_f1" in dev and monitor != "macro_f1":
-        other_monitor = "--monitor macro_f1"
+        remedies.append("--monitor macro_f1")
     warnings.warn(
         f"The model is not better on dev than simple baselines: {monitor} "
-        f"{dev[monitor]:.4f}, {', '.join(beating)}. What may help: more labelled "
-        f"examples, or {other_monitor}.",
+        f"{dev[monitor]:.4f}, {', '.join(beating)}. What may help: "
+        f"{', '.join(remedies)}.",
         stacklevel=2,
     )
 
@@ -238,7 +245,11 @@ def dictionary(texts: Sequence[str], spans: Sequence[Sequence[Span]]) -> Predict
         of_character = lengths.setdefault(name[:1], [])
         if len(name) not in of_character:
             of_character.append(len(name))
-    return lambda x: [_find_entities(text, entities, lengths) for text in x]
+
+    def predict(x: Inputs) -> list[list[Span]]:
+        return [_find_entities(text, entities, lengths) for text in as_columns(x)[0]]
+
+    return predict
 
 
 def _find_entities(

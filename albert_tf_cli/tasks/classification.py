@@ -1,5 +1,6 @@
 """Files of texts with one class or several."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 import albert_tf
 from albert_tf.data.labels.separators import check_single
 from albert_tf_cli.shared.importing import import_tensorflow
+from albert_tf_cli.shared.label_map import check_label_map, likely_option
 from albert_tf_cli.tasks import baselines
 from albert_tf_cli.tasks.pages import TEXTS, Page, all_labels, ranking
 from albert_tf_cli.tasks.task import Examples, Task, read_labelled, text_columns, worst
@@ -23,6 +25,7 @@ class _Classification(Task):
     """Base class of single-label and multi-label classification."""
 
     takes_columns = True
+    takes_label_map = True
 
     def predict(self, model, x, batch_size):
         outputs = super().predict(model, x, batch_size)
@@ -79,6 +82,7 @@ class TextClassification(_Classification):
         data = read_labelled(path, columns, arguments)
         if arguments is None:
             check_single(data.labels, data.places)
+        data = self._renamed(data, path, columns, arguments)
         labels = self._labels(data.labels, arguments)
         if skip_invalid:
             data = data.without_invalid(labels)
@@ -87,9 +91,22 @@ class TextClassification(_Classification):
                 f"All texts of {path} have the label {labels[0]!r}. Expected at least "
                 "two classes. Name the right column with `label=`."
             )
+        try:
+            ids = data.class_ids(labels)
+        except AlbertError as error:
+            option = likely_option(set(data.labels), labels)
+            raise AlbertError(f"{error}{option}") from None
         # Names, because numbers could be names, too.
-        names = [labels[i] for i in data.class_ids(labels)]
+        names = [labels[i] for i in ids]
         return self._examples(data, names, labels)
+
+    def _renamed(self, data, path, columns, arguments):
+        """Return the examples with the labels of `--label-map`."""
+        names = {label for label in data.labels if isinstance(label, str)}
+        classes = None if arguments is None else self._labels((), arguments)
+        check_label_map(columns.label_map, names, path, classes)
+        labels = [columns.label_map.get(label, label) for label in data.labels]
+        return dataclasses.replace(data, labels=labels)
 
     def scores(self, examples, predicted):
         names = predicted["label"]
@@ -154,7 +171,11 @@ class MultiLabel(_Classification):
     def read(self, path, columns, arguments=None):
         data = read_labelled(path, columns, arguments)
         classes = None if arguments is None else self._labels((), arguments)
-        names = data.label_lists(columns.label_separator, classes)
+        label_map = columns.label_map
+        known = None if classes is None else [*classes, *label_map]
+        names = data.label_lists(columns.label_separator, known)
+        check_label_map(label_map, itertools.chain(*names), path, classes)
+        names = [[label_map.get(name, name) for name in row] for row in names]
         labels = self._labels(itertools.chain(*names), arguments)
         if not labels:
             raise AlbertError(

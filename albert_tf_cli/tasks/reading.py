@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from albert_tf.extras import import_extra
 from albert_tf_cli.shared.column_options import ColumnOptions
 from albert_tf_cli.shared.early_checks import check_files, read_metrics
+from albert_tf_cli.shared.label_map import parse_label_map
 from albert_tf_cli.tasks.task import TASKS, Examples, Task
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
@@ -29,8 +30,11 @@ def read_remembered(
     settings = read_metrics(model).get("settings")
     if not settings:
         return read(columns)
-    separator = columns.label_separator or settings.get("label_separator")
-    columns = dataclasses.replace(columns, label_separator=separator)
+    columns = dataclasses.replace(
+        columns,
+        label_separator=columns.label_separator or settings.get("label_separator"),
+        label_map=columns.label_map or parse_label_map(settings.get("label_map")),
+    )
     if columns.named:
         return read(columns)
     remembered = dataclasses.replace(
@@ -61,6 +65,8 @@ def checked_reader(task: Task, skip_invalid: bool = False) -> Callable[..., Exam
             check_support(option, "takes_columns", task)
         if columns.label_separator:
             check_support("--label-separator", "splits_labels", task)
+        if columns.label_map:
+            check_support("--label-map", "takes_label_map", task)
         # Not a pipe, such as <(zcat train.tsv.gz), which can be read once. RACE has
         # directories.
         if not pathlib.Path(path).is_dir():

@@ -1,8 +1,10 @@
 """Files of entities, and of questions about contexts."""
 
+import dataclasses
 import warnings
 
 import albert_tf
+from albert_tf_cli.shared.label_map import check_label_map
 from albert_tf_cli.tasks import baselines
 from albert_tf_cli.tasks.pages import Page, marked
 from albert_tf_cli.tasks.task import Examples, Task, has_own_form, whole_blocks, worst
@@ -22,10 +24,12 @@ class TokenClassification(Task):
     """Entities: spans of a text with a label."""
 
     name = "token-classification"
+    takes_label_map = True
     page = Page(("marked",), _marked_entities, _SENTENCES)
 
     def read(self, path, columns, arguments=None):
         data = albert_tf.data.read_tagged_texts(path, columns.encoding, columns.sheet)
+        data = self._renamed(data, path, columns, arguments)
         labels = data.labels if arguments is None else arguments["labels"]
         if not labels:
             raise AlbertError(f"No text of {path} has an entity.")
@@ -35,6 +39,17 @@ class TokenClassification(Task):
                 f"{listed(labels, 10)}."
             )
         return Examples(data.x, data.spans, {"labels": labels})
+
+    def _renamed(self, data, path, columns, arguments):
+        """Return the texts with the labels of `--label-map`."""
+        label_map = columns.label_map
+        classes = None if arguments is None else arguments["labels"]
+        check_label_map(label_map, data.labels, path, classes)
+        spans = [
+            [(start, end, label_map.get(label, label)) for start, end, label in row]
+            for row in data.spans
+        ]
+        return dataclasses.replace(data, spans=spans)
 
     def blocks(self, path, columns, fields, size):
         from albert_tf.data.sets.tagged_texts import has_tags, read_entities

@@ -79,6 +79,8 @@ class Task:
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
         splits_labels: optional `True` if `read` uses the separator of `ColumnOptions`.
+        takes_label_map: optional `True` if `read` uses the names of labels of
+            `ColumnOptions`, and answers have labels.
         takes_columns: optional `True` if `read` uses the columns of `ColumnOptions`.
         skips_invalid: optional `True` if `read` takes `skip_invalid=True`, to leave
             out examples with an invalid label.
@@ -92,6 +94,7 @@ class Task:
     mistakes: Any = None
     explain: Any = None
     splits_labels: Any = None
+    takes_label_map: Any = None
     takes_columns: Any = None
     skips_invalid: Any = None
 
