@@ -78,7 +78,7 @@ def finetune(context: typer.Context, options: FinetuneOptions) -> None:
     _check_start(options)
     _print_start(options, parts)
     import_tensorflow()
-    if options.checkpoint and task.takes_label_map and not options.label_map:
+    if task.takes_label_map and not options.label_map:
         _print_head_option(options, parts["train"])
     _set_up_keras(options)
     adapted = None
@@ -190,6 +190,8 @@ def _print_head_option(options: FinetuneOptions, train: Examples) -> None:
     """Print a --label-map if a head seems to have the labels by other names."""
     from albert_tf_cli.shared.label_map import head_option
 
+    if options.checkpoint is None:
+        return
     line = head_option(
         options.checkpoint, options.config, options.task, train.arguments
     )
@@ -414,9 +416,9 @@ def _print_baselines(run: _Run, metrics: dict[str, Any]) -> None:
     shown = []
     for name, scores in baselines_by(run.monitor, metrics["baselines"]).items():
         values = ", ".join(f"{part} {score:.4f}" for part, score in scores.items())
-        shown.append(f"{name}: {values}")
+        shown.append(f"{name} ({values})")
     if shown:
-        line = f"Baselines by {run.monitor}: {'; '.join(shown)}"
+        line = f"Baselines by {run.monitor}: {', '.join(shown)}"
         console.print(line, soft_wrap=True)
 
 

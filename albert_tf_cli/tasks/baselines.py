@@ -83,7 +83,7 @@ def warn_if_beaten(monitor: str, metrics: dict[str, Any], may_adapt: bool) -> No
     warnings.warn(
         f"The model is not better on dev than simple baselines: {monitor} "
         f"{dev[monitor]:.4f}, {', '.join(beating)}. What may help: "
-        f"{', '.join(remedies)}.",
+        f"{', or '.join(remedies)}.",
         stacklevel=2,
     )
 

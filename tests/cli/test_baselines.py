@@ -102,8 +102,8 @@ def test_a_model_that_learned_nothing_is_reported(tmp_path):
     (message,) = (str(x.message) for x in caught if "not better" in str(x.message))
     assert "constant answer 0.6667 (" in message and "--monitor macro_f1" in message
     assert (
-        "Baselines by accuracy: constant answer: dev 0.6667, test 0.6667; TF-IDF "
-        "with logistic regression: dev 0.6667, test 0.6667"
+        "Baselines by accuracy: constant answer (dev 0.6667, test 0.6667), TF-IDF "
+        "with logistic regression (dev 0.6667, test 0.6667)"
     ) in printed
     metrics = json.loads((tmp_path / "model" / "metrics.json").read_text("utf-8"))
     constant = metrics["baselines"]["constant answer"]
