@@ -25,6 +25,10 @@ DICTIONARY = "dictionary of training entities"
 
 # The most training examples that TF-IDF reads, so that it takes a minute at most.
 MOST_EXAMPLES = 50_000
+# The most weights of a linear model, of which its solver holds 20 copies, and the
+# fewest and the most features.
+MOST_WEIGHTS = 4_000_000
+FEATURES = (1_000, 200_000)
 
 Span = tuple[int, int, str]
 # Scores by baseline, part ("dev") and name ("accuracy").
@@ -133,14 +137,19 @@ def mean(y: Any) -> Predictor:
 class _Features:
     """TF-IDF of the characters and their bigrams in texts or pairs.
 
-    Those of a pair are the absolute differences and the products of both texts.
+    Those of a pair are the absolute differences and the products of both texts. For
+    many `classes`, only the most frequent characters and bigrams count.
     """
 
-    def __init__(self, x: Inputs):
+    def __init__(self, x: Inputs, classes: int = 1):
         from sklearn.feature_extraction.text import TfidfVectorizer
 
+        fewest, most = FEATURES
         self._vectors = TfidfVectorizer(
-            analyzer="char", ngram_range=(1, 2), sublinear_tf=True
+            analyzer="char",
+            ngram_range=(1, 2),
+            sublinear_tf=True,
+            max_features=min(max(MOST_WEIGHTS // classes, fewest), most),
         )
         self._vectors.fit([text for column in as_columns(x) for text in column])
 
@@ -179,9 +188,10 @@ def _logistic_regression() -> Any:
 def linear_classes(examples: Examples) -> Predictor | None:
     """Predict a class by logistic regression on TF-IDF."""
     examples = sample(examples)
-    if not _has_texts(examples.x) or len(set(examples.y)) < 2:
+    classes = len(set(examples.y))
+    if not _has_texts(examples.x) or classes < 2:
         return None
-    features = _Features(examples.x)
+    features = _Features(examples.x, classes)
     model = _fitted(_logistic_regression(), features(examples.x), examples.y)
     return lambda x: model.predict(features(x))
 
