@@ -1,7 +1,7 @@
 """Knowledge distillation from one text classifier to another."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -9,18 +9,32 @@ from keras import ops
 
 from albert_tf.models.albert_multi_label_classifier import AlbertMultiLabelClassifier
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
-from albert_tf.trainers.batching import size_or_default, text_batches
-from albert_tf.trainers.examples import read_examples
-from albert_tf_lite.errors import AlbertError
+from albert_tf.tools.state_distillation import StateLearner
+from albert_tf.trainers.batching import BatchOptions, size_or_default, text_batches
+from albert_tf.trainers.examples import Examples, read_examples
+from albert_tf.training import (
+    fine_tuning_epochs,
+    fine_tuning_learning_rate,
+    scheduled_optimizer,
+)
+from albert_tf_lite.errors import AlbertError, listed
+
+# Probabilities [texts, classes], or what returns them for a list of texts.
+Probabilities: TypeAlias = np.ndarray | Callable[[Any], np.ndarray]
+# How far the probabilities of a text may be from 1 in sum: those of language models are
+# often rounded to two digits.
+TOLERANCE = 0.02
 
 
 class AlbertDistiller:
     """Train a student to predict like its teacher, with or without labels.
 
-    Both are text classifiers that take strings. The teacher predicts all texts once,
-    before the training, so it may have another vocabulary; it is not changed. The
-    student is used and saved like any classifier. (For a student that predicts
-    numbers, call `fit(x, teacher.predict(x))` instead.)
+    The student is a text classifier that takes strings. The teacher is another one,
+    any function of texts, or an array of its probabilities, such as those of a large
+    language model. It predicts all texts once, before the training, so it may have
+    another vocabulary; it is not changed. The student is used and saved like any
+    classifier. (For a student that predicts numbers, call `fit(x, teacher.predict(x))`
+    instead.)
 
     The loss is Keras' `LogitsDistillation`: the Kullback-Leibler divergence of the
     softened probabilities, times the temperature squared. With labels, it is the
@@ -29,11 +43,16 @@ class AlbertDistiller:
     and teacher; `student.evaluate(x, y)` scores the labels.
 
     Args:
-        teacher: an `AlbertTextClassifier` or `AlbertMultiLabelClassifier`.
-        student: a model of the same kind, with the same classes in the same order.
+        teacher: an `AlbertTextClassifier` or `AlbertMultiLabelClassifier`; a function
+            of a list of texts (for pairs of the tuple of two lists) that returns
+            probabilities [texts, classes]; or such an array, for the texts of `fit`.
+        student: a classifier, of the kind of the teacher, and with the same classes in
+            the same order if that is a model.
         temperature: float. The divisor of the logits.
         student_loss_weight: float from 0 to 1, the share of the student's own loss for
             texts with labels.
+        labels: list of the student's classes in the order of the columns, for a teacher
+            of probabilities. Optional if the student has no `labels`.
 
     Raises:
         AlbertError: if the classes differ, or the models share weights.
@@ -43,20 +62,33 @@ class AlbertDistiller:
     distiller = albert_tf.tools.AlbertDistiller(teacher, student)
     distiller.fit(texts, epochs=3)  # Or fit(texts, labels).
     student.save_to_preset("student")
+
+    probabilities = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.9]])
+    distiller = albert_tf.tools.AlbertDistiller(
+        probabilities, student, labels=student.class_names
+    )
+    distiller.fit(texts, epochs=3)
     ```
 
     Reference:
-        [Hinton et al., 2015](https://arxiv.org/abs/1503.02531).
+        [Hinton et al., 2015](https://arxiv.org/abs/1503.02531); `fit_hidden_states`:
+        [TinyBERT](https://arxiv.org/abs/1909.10351).
     """
 
     def __init__(
         self,
-        teacher: AlbertTextClassifier,
+        teacher: AlbertTextClassifier | Probabilities,
         student: AlbertTextClassifier,
         temperature: float = 2.0,
         student_loss_weight: float = 0.5,
+        *,
+        labels: Iterable[Any] | None = None,
     ):
-        _check_alike(teacher, student)
+        self._columns: list[int] = []
+        if isinstance(teacher, keras.Model):
+            _check_alike(teacher, student)
+        else:
+            self._columns = _column_of_class(student, labels)
         self.teacher = teacher
         self.student = student
         self.temperature = temperature
@@ -89,7 +121,7 @@ class AlbertDistiller:
             max_tokens: optional int. Tokens per batch, padding included, instead of
                 `batch_size`.
             validation_data: optional tuple `(x, y)`; `y` is `None` for training
-                without labels.
+                without labels. Not for a teacher that is an array.
             **kwargs: passed to the student's `fit`, such as `epochs`.
 
         Returns:
@@ -97,6 +129,8 @@ class AlbertDistiller:
 
         Raises:
             TypeError: if `x` is not lists of texts.
+            AlbertError: if the probabilities of the teacher are not one row per text
+                and one column per class, or are none.
         """
         if max_tokens is None:
             batch_size = size_or_default(batch_size)
@@ -104,6 +138,12 @@ class AlbertDistiller:
         examples = read_examples(x, y)
         train = self._batches(examples, shuffle=shuffle, **options)
         if validation_data is not None:
+            if not callable(self.teacher):
+                raise AlbertError(
+                    "The teacher is an array of probabilities for `x`, and has none "
+                    "for `validation_data`. Pass a function of texts as the teacher, "
+                    "or leave out `validation_data` and call student.evaluate(x, y)."
+                )
             dev = read_examples(*validation_data)
             validation_data = self._batches(dev, **options)
         student = self.student
@@ -116,11 +156,81 @@ class AlbertDistiller:
         finally:
             student.compile()
 
+    def fit_hidden_states(
+        self,
+        x: Iterable[str] | tuple[Iterable[str], Iterable[str]],
+        batch_size: int | None = None,
+        epochs: int | None = None,
+        *,
+        learning_rate: float | None = None,
+        attention_scores: bool = False,
+        shuffle: bool = True,
+        max_tokens: int | None = None,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Train the student's layers to have the hidden states of the teacher's.
+
+        It is the first stage of TinyBERT, before `fit`, and trains the backbone of the
+        student only. The student has fewer layers or narrower ones. Each of its layers
+        learns from one layer of the teacher, spread evenly, through a dense layer that
+        is trained with it. The teacher computes its states in every step.
+
+        Args:
+            x: list of strings, or for pairs the tuple of two such lists.
+            batch_size: optional int. Examples per batch, 32 by default.
+            epochs: optional int. By default 3, and up to 30 for fewer than 1,500 texts.
+            learning_rate: optional float, the peak. By default that of fine-tuning a
+                model of the student's width.
+            attention_scores: bool. Each layer learns the attention probabilities, too.
+                Both models need equally many heads.
+            shuffle: bool. Draw a random order for each epoch.
+            max_tokens: optional int. Tokens per batch, padding included, instead of
+                `batch_size`.
+            **kwargs: passed to `keras.Model.fit`, such as `verbose`.
+
+        Returns:
+            A `keras.callbacks.History` of the loss, the sum of mean squared errors.
+
+        Raises:
+            AlbertError: if the teacher is not a model, or reads other ids than the
+                student.
+        """
+        teacher, student = self.teacher, self.student
+        _check_same_ids(teacher, student)
+        examples = read_examples(x)
+        student.adapt_to(examples)
+        options = BatchOptions(batch_size, max_tokens, shuffle).with_batch_size()
+        packed = student.preprocessor.pack_texts(examples.x)
+        batches = text_batches(student.preprocessor, packed, **options.sizes)
+        if epochs is None:
+            epochs = fine_tuning_epochs(examples.count)
+        if learning_rate is None:
+            learning_rate = fine_tuning_learning_rate(student.backbone.hidden_dim)
+        learner = StateLearner(teacher.backbone, student.backbone, attention_scores)
+        steps = batches.count * epochs
+        optimizer = scheduled_optimizer("adamw", learning_rate, steps)
+        learner.compile(optimizer, jit_compile=False)
+        # The dataset draws the order.
+        options = {"shuffle": False, **kwargs}
+        return learner.fit(batches.dataset, epochs=epochs, **options)
+
+    def _teacher_logits(self, examples: Examples) -> np.ndarray:
+        """Return logits of the teacher, as `_class_logits` of the student."""
+        teacher: Any = self.teacher
+        if isinstance(teacher, AlbertTextClassifier):
+            outputs = teacher.predict(examples, verbose=0)
+            return ops.convert_to_numpy(_class_logits(teacher, outputs))
+        probabilities = teacher(examples.x) if callable(teacher) else teacher
+        is_multi_label = isinstance(self.student, AlbertMultiLabelClassifier)
+        shape = (examples.count, len(self._columns))
+        probabilities = _checked_probabilities(probabilities, shape, is_multi_label)
+        ordered = probabilities[:, self._columns]
+        return ops.convert_to_numpy(_logits_of_probabilities(ordered, is_multi_label))
+
     def _batches(self, examples, **options):
         """Return batches whose targets are the teacher's logits, then the labels."""
         student, x, y = self.student, examples.x, examples.y
-        outputs = self.teacher.predict(examples, verbose=0)
-        logits = ops.convert_to_numpy(_class_logits(self.teacher, outputs))
+        logits = self._teacher_logits(examples)
         targets = logits.reshape(len(logits), -1)
         if y is not None:
             labels = np.asarray(student.targets(x, y), "float32")
@@ -157,13 +267,19 @@ class AlbertDistiller:
 
 def _class_logits(model, outputs):
     """Return logits [batch, num_classes]; a last axis of 2 if it is multi-label."""
-    if model.gives_logits:
-        positive, negative = outputs, ops.zeros_like(outputs)
-    else:
-        positive, negative = _log(outputs), _log(1 - outputs)
-    if isinstance(model, AlbertMultiLabelClassifier):
-        return ops.stack([negative, positive], axis=-1)
-    return positive
+    is_multi_label = isinstance(model, AlbertMultiLabelClassifier)
+    if not model.gives_logits:
+        return _logits_of_probabilities(outputs, is_multi_label)
+    if is_multi_label:
+        return ops.stack([ops.zeros_like(outputs), outputs], axis=-1)
+    return outputs
+
+
+def _logits_of_probabilities(probabilities, is_multi_label):
+    """Return the `_class_logits` of probabilities [batch, num_classes]."""
+    if is_multi_label:
+        return ops.stack([_log(1 - probabilities), _log(probabilities)], axis=-1)
+    return _log(probabilities)
 
 
 def _log(probabilities):
@@ -206,3 +322,89 @@ def _check_alike(teacher, student):
             )
     if {id(x) for x in teacher.weights} & {id(x) for x in student.weights}:
         raise AlbertError("Teacher and student share weights. Build them separately.")
+
+
+# === Teachers of probabilities ===
+
+
+def _column_of_class(student, labels):
+    """Return the column of the teacher for each class of the student."""
+    if _kind(student) is None:
+        raise AlbertError(
+            "The student must be a text classifier that takes strings. Received: "
+            f"{student}"
+        )
+    classes = student.class_names
+    if labels is None:
+        if student.labels:
+            raise AlbertError(
+                "Name the classes of the teacher's columns in their order: "
+                f"labels=[...]. The classes of the student are {listed(classes, 10)}."
+            )
+        return list(range(len(classes)))
+    names = [str(label) for label in labels]
+    if sorted(names) != sorted(classes):
+        raise AlbertError(
+            "`labels` must be the classes of the student in the order of the teacher's "
+            f"columns. Received {listed(names, 10)} for the classes "
+            f"{listed(classes, 10)}."
+        )
+    return [names.index(name) for name in classes]
+
+
+def _checked_probabilities(given, shape, is_multi_label):
+    """Return probabilities as a float32 array [texts, classes]; raise if they are none.
+
+    Those of one class per text are divided by their sum.
+    """
+    probabilities = np.asarray(given, "float32")
+    if probabilities.shape != shape:
+        raise AlbertError(
+            "The teacher must have a row of probabilities per text and a column per "
+            f"class, {list(shape)}. Received the shape {list(probabilities.shape)}."
+        )
+    is_valid = (probabilities >= 0) & (probabilities <= 1)
+    if not is_valid.all():
+        row = np.flatnonzero(~is_valid.all(axis=1))[0]
+        raise AlbertError(
+            "The probabilities of the teacher must lie between 0 and 1. Those of text "
+            f"{row} are {probabilities[row].tolist()}. For logits, pass their softmax, "
+            "or for several labels their sigmoid."
+        )
+    if is_multi_label:
+        return probabilities
+    sums = probabilities.sum(axis=1, keepdims=True)
+    wrong = np.flatnonzero(np.abs(sums[:, 0] - 1) > TOLERANCE)
+    if wrong.size:
+        raise AlbertError(
+            "The probabilities of a text must sum to 1, because the student gives each "
+            f"text one class. Those of text {wrong[0]} sum to {sums[wrong[0], 0]:.4f}."
+        )
+    return probabilities / sums
+
+
+# === Hidden states ===
+
+
+def _check_same_ids(teacher, student):
+    """Raise unless the teacher is a model that reads the ids of the student."""
+    if not isinstance(teacher, AlbertTextClassifier):
+        raise AlbertError(
+            "Hidden states need a teacher that is an AlbertTextClassifier. Received: a "
+            f"{type(teacher).__name__}"
+        )
+    tokenizers = [model.preprocessor.tokenizer for model in (teacher, student)]
+    first, second = (tokenizer.fingerprint for tokenizer in tokenizers)
+    if first != second:
+        raise AlbertError(
+            "Hidden states belong to tokens, but teacher and student have different "
+            "vocabularies or settings of their tokenizers. Build the student with "
+            "those of the teacher, or call `fit` only."
+        )
+    length = student.preprocessor.sequence_length
+    limit = teacher.backbone.max_sequence_length
+    if length > limit:
+        raise AlbertError(
+            f"The student reads {length} tokens, but the teacher has {limit} "
+            f"positions. Build the student with sequence_length={limit} or less."
+        )
