@@ -189,7 +189,8 @@ class AlbertDistiller:
             **kwargs: passed to `keras.Model.fit`, such as `verbose`.
 
         Returns:
-            A `keras.callbacks.History` of the loss, the sum of mean squared errors.
+            A `keras.callbacks.History` of the loss: the squared errors of all states
+            over the squares of the teacher's, in sum.
 
         Raises:
             AlbertError: if the teacher is not a model, or reads other ids than the

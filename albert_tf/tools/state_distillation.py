@@ -29,8 +29,10 @@ class LayerOutputs(NamedTuple):
 class StateLearner(keras.Model):
     """Functional model of a student's layers, which trains them to be the teacher's.
 
-    The loss is the sum, over the embedding and the layers, of the mean squared errors
-    of the states, and of those of the attention probabilities. Two dense layers project
+    The loss is the sum, over the embedding and the layers, of the squared errors of the
+    states, and of those of the attention probabilities, without padding. Each is
+    relative to the squares of the teacher; in TinyBERT, whose states have a LayerNorm,
+    it is the mean. Two dense layers project
     the student's embedding and states to the width of the teacher. They are trained,
     too, and not needed afterwards.
 
@@ -110,22 +112,28 @@ def teaching_layer_numbers(teacher: int, student: int) -> list[int]:
 
 
 def state_error(taught: Tensor, learned: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean squared error of states [batch, time, width] without padding."""
+    """Return the relative squared error of states [batch, time, width]."""
     is_token = ops.expand_dims(ops.cast(mask, "float32"), -1)
-    return _mean_square(taught, learned, is_token) / taught.shape[-1]
+    return _relative_error(taught, learned, is_token)
 
 
 def attention_error(taught: Tensor, learned: Tensor, mask: Tensor) -> Tensor:
-    """Return the mean squared error of attention [batch, heads, time, time].
+    """Return the relative squared error of attention [batch, heads, time, time].
 
     Padding counts neither as a query nor as a key.
     """
     is_token = ops.cast(mask, "float32")
     is_pair = is_token[:, None, :, None] * is_token[:, None, None, :]
-    return _mean_square(taught, learned, is_pair) / taught.shape[1]
+    return _relative_error(taught, learned, is_pair)
 
 
-def _mean_square(taught, learned, weights):
-    """Return the sum of the weighted squared differences over that of the weights."""
-    differences = ops.cast(learned, "float32") - ops.cast(taught, "float32")
-    return ops.sum(weights * ops.square(differences)) / ops.sum(weights)
+def _relative_error(taught, learned, mask):
+    """Return the sum of the squared differences over that of the squares taught.
+
+    The squares of a pre-LN model grow with its layers to hundreds, and those of
+    attention probabilities are far below 1, so that sums of absolute errors would
+    depend on the last states only.
+    """
+    taught = mask * ops.cast(taught, "float32")
+    learned = mask * ops.cast(learned, "float32")
+    return ops.sum(ops.square(learned - taught)) / ops.sum(ops.square(taught))
