@@ -196,7 +196,8 @@ class AlbertDistiller:
             AlbertError: if the teacher is not a model, or reads other ids than the
                 student.
         """
-        teacher, student = self.teacher, self.student
+        teacher: Any = self.teacher
+        student = self.student
         _check_same_ids(teacher, student)
         examples = read_examples(x)
         student.adapt_to(examples)
@@ -204,7 +205,7 @@ class AlbertDistiller:
         packed = student.preprocessor.pack_texts(examples.x)
         batches = text_batches(student.preprocessor, packed, **options.sizes)
         if epochs is None:
-            epochs = fine_tuning_epochs(examples.count)
+            epochs = fine_tuning_epochs(len(packed))
         if learning_rate is None:
             learning_rate = fine_tuning_learning_rate(student.backbone.hidden_dim)
         learner = StateLearner(teacher.backbone, student.backbone, attention_scores)
@@ -212,8 +213,7 @@ class AlbertDistiller:
         optimizer = scheduled_optimizer("adamw", learning_rate, steps)
         learner.compile(optimizer, jit_compile=False)
         # The dataset draws the order.
-        options = {"shuffle": False, **kwargs}
-        return learner.fit(batches.dataset, epochs=epochs, **options)
+        return learner.fit(batches.dataset, epochs=epochs, shuffle=False, **kwargs)
 
     def _teacher_logits(self, examples: Examples) -> np.ndarray:
         """Return logits of the teacher, as `_class_logits` of the student."""
