@@ -112,6 +112,7 @@ def test_pairs_are_tables_of_two_columns(classifier):
     np.testing.assert_array_equal(expected.argmax(1), logits.argmax(1))
 
 
+@pytest.mark.slow
 def test_texts_of_weight_0_teach_nothing(classifier):
     wrong = ["no" if label == "yes" else "yes" for label in Y]
     weights = [1.0] * len(X) + [0.0] * len(X)
@@ -136,6 +137,7 @@ def test_wrong_input_raises(classifier, x, y, message):
         classifier.fit(x, y)
 
 
+@pytest.mark.slow
 def test_the_tools_of_scikit_learn(classifier):
     classifier.set_params(epochs=1)
     scores = cross_val_score(classifier, X, Y, cv=2, scoring="neg_log_loss")

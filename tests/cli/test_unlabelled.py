@@ -57,7 +57,10 @@ def test_texts_without_labels_are_learned_before_those_with_labels(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "count"),
-    [("text\ttext_b\n天地\t上下\n你来\t我来\n", 2), ("天地\t上下\n你来\t我来\n", 2)],
+    [
+        ("text\ttext_b\n天地\t上下\n你来\t我来\n", 2),
+        pytest.param("天地\t上下\n你来\t我来\n", 2, marks=pytest.mark.slow),
+    ],
 )
 def test_pairs_without_labels_are_read_as_predict_reads_them(tmp_path, content, count):
     start = write(tmp_path, PAIRS, PAIRS)

@@ -41,7 +41,13 @@ class Signal(keras.callbacks.Callback):
             signal.raise_signal(signal.SIGTERM)
 
 
-@pytest.mark.parametrize("place", [(0, 0), (1, 0)], ids=["epoch 1", "epoch 2"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param((0, 0), id="epoch 1"),
+        pytest.param((1, 0), id="epoch 2", marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupted_adaptation_ends_with_the_same_weights(tmp_path, place):
     whole = new_model()
     metrics = adapt(whole, TEXTS, tmp_path / "whole", OPTIONS)
@@ -70,6 +76,7 @@ def test_a_task_starts_from_an_adapted_checkpoint(tmp_path):
     assert max(np.abs(a - b).max() for a, b in zip(before, weights, strict=True)) > 1e-3
 
 
+@pytest.mark.slow
 def test_minutes_bound_the_texts_of_an_adaptation(tmp_path):
     steps = []
     options = Adaptation(minutes=1e-9, batch_size=3)
