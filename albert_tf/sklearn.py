@@ -64,7 +64,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     classifier = albert_tf.sklearn.TextClassifier(epochs=3, random_state=0)
     classifier.fit(["很好", "太差了"], ["好评", "差评"])
     classifier.predict_proba(["还不错"])  # [texts, classes], ordered as classes_
-    cross_val_score(classifier, texts, labels, cv=5)
+    cross_val_score(classifier, texts, labels, cv=2)
     ```
     """
 
