@@ -86,7 +86,7 @@ class Pipeline:
         if (x is None) != bool(parts):
             raise AlbertError(f"Pass examples, or {', '.join(fields)} by name.")
         options = {**self.options, **self._checked(options)}
-        columns, is_one = self._columns(parts if x is None else x)
+        columns, is_one = self._read_columns(parts if x is None else x)
         if columns is None:
             return []
         abstain = options.pop("abstain", None)
@@ -132,7 +132,7 @@ class Pipeline:
         options = {**self.options, **self._checked(options)}
         options = {name: options[name] for name in _COMPUTING if name in options}
         classes = self.answerer.class_names
-        columns, _ = self._columns(x)
+        columns, _ = self._read_columns(x)
         if columns is None:
             return ClassProbabilities(np.zeros((0, len(classes)), "float32"), classes)
         return ClassProbabilities(self._probabilities(columns, **options), classes)
@@ -151,7 +151,7 @@ class Pipeline:
         labels = model.settings.get("labels")
         return {"model": type(model).__name__, "path": model.path, "classes": labels}
 
-    def _columns(self, x: Any) -> tuple[Any, bool]:
+    def _read_columns(self, x: Any) -> tuple[Any, bool]:
         """Return examples as a list per field, and whether `x` is one example.
 
         The list stands alone for a single field. It is `None` if there is no example.

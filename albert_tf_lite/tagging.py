@@ -123,8 +123,10 @@ class Tagging:
         begins, stops = without_overlap(starts, ends)
         # Tokens of at least one character.
         kept = np.flatnonzero(begins < stops)
-        tags = self._best(self._log_probabilities(logits[kept]))
-        scores = self._log_probabilities(logits[kept] / temperature)
+        scores = self._log_probabilities(logits[kept])
+        tags = self._best(scores)
+        if temperature != 1:
+            scores = self._log_probabilities(logits[kept] / temperature)
         chosen = np.exp(scores[np.arange(len(tags)), tags]).astype("float64")
         entities = []
         for first, end, label in tags_to_spans(self.tags[tag] for tag in tags):

@@ -15,8 +15,8 @@ BINS = 15
 MINIMUM_SCORES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95)
 # The least and the largest temperature.
 LOWEST, HIGHEST = 0.2, 20.0
-# What is known of a temperature before examples are seen: mean and standard deviation
-# of its logarithm. Ten models that were fine-tuned with 450 labels needed 1.25 to 1.93.
+# Mean and standard deviation of the logarithm of a temperature before examples are
+# seen. Ten models that were fine-tuned with 450 labels needed 1.25 to 1.93.
 # With 50 examples alone, the logarithm is off by 0.15 to 0.5, and an epoch that was
 # chosen by the same examples makes it too low.
 USUAL, SPREAD = np.log(1.5), 0.2

@@ -32,7 +32,7 @@ from albert_tf.trainers.prediction import Outputs
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError, listed
 
-# Of a classifier that gives any number of classes, in the config of a checkpoint.
+# The problem type of a multi-label classifier in the config of a checkpoint.
 MULTI_LABEL = "multi_label_classification"
 
 

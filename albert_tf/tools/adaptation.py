@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_tf.files import BACKUP, complete_directory, write_json
 from albert_tf.models.albert_masked_lm import AlbertMaskedLM
-from albert_tf.training.batch_order import BatchOrder
+from albert_tf.training.batch_order import remaining_batches
 from albert_tf.training.digests import data_digest, model_digest
 from albert_tf.training.run_state import TrainingState, hold_state
 from albert_tf_lite.errors import AlbertError
@@ -137,16 +137,11 @@ def adapt(
         length = _length(model, distinct, options, backup)
         chosen = _sample(distinct, length.texts, options.seed)
         state = TrainingState(backup, progress=progress)
-
-        def ordered() -> dict[str, Any]:
-            order = BatchOrder(options.seed, skip=state.step)
-            return {"shuffle": order, "callbacks": [order, state, *callbacks]}
-
         if state.epochs < length.epochs:
             state.fit(
                 model,
                 length.epochs,
-                ordered,
+                remaining_batches(state, options.seed, [state, *callbacks]),
                 x=chosen,
                 batch_size=options.batch_size,
                 verbose=verbose,

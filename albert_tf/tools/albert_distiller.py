@@ -1,5 +1,6 @@
 """Knowledge distillation from one text classifier to another."""
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
@@ -10,7 +11,7 @@ from keras import ops
 from albert_tf.models.albert_multi_label_classifier import AlbertMultiLabelClassifier
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.tools.state_distillation import StateLearner
-from albert_tf.trainers.batching import BatchOptions, size_or_default, text_batches
+from albert_tf.trainers.batching import BatchOptions, text_batches
 from albert_tf.trainers.examples import Examples, read_examples
 from albert_tf.training import (
     fine_tuning_epochs,
@@ -132,11 +133,9 @@ class AlbertDistiller:
             AlbertError: if the probabilities of the teacher are not one row per text
                 and one column per class, or are none.
         """
-        if max_tokens is None:
-            batch_size = size_or_default(batch_size)
-        options = {"batch_size": batch_size, "max_tokens": max_tokens}
+        options = BatchOptions(batch_size, max_tokens).with_batch_size()
         examples = read_examples(x, y)
-        train = self._batches(examples, shuffle=shuffle, **options)
+        train = self._batches(examples, dataclasses.replace(options, shuffle=shuffle))
         if validation_data is not None:
             if not callable(self.teacher):
                 raise AlbertError(
@@ -145,7 +144,7 @@ class AlbertDistiller:
                     "or leave out `validation_data` and call student.evaluate(x, y)."
                 )
             dev = read_examples(*validation_data)
-            validation_data = self._batches(dev, **options)
+            validation_data = self._batches(dev, options)
         student = self.student
         student.adapt_to(examples)
         metric = keras.metrics.MeanMetricWrapper(self._agree, name="agreement")
@@ -228,7 +227,7 @@ class AlbertDistiller:
         ordered = probabilities[:, self._columns]
         return ops.convert_to_numpy(_logits_of_probabilities(ordered, is_multi_label))
 
-    def _batches(self, examples, **options):
+    def _batches(self, examples, options):
         """Return batches whose targets are the teacher's logits, then the labels."""
         student, x, y = self.student, examples.x, examples.y
         logits = self._teacher_logits(examples)
@@ -237,8 +236,9 @@ class AlbertDistiller:
             labels = np.asarray(student.targets(x, y), "float32")
             labels = labels.reshape(len(labels), -1)
             targets = np.concatenate([targets, labels], axis=1)
-        packed = student.preprocessor.pack_texts(x)
-        return text_batches(student.preprocessor, packed, targets, **options).dataset
+        preprocessor = student.preprocessor
+        packed = preprocessor.pack_texts(x)
+        return text_batches(preprocessor, packed, targets, **options.sizes).dataset
 
     def _loss(self, has_labels):
         """Return the loss of the outputs for targets of `_batches`."""

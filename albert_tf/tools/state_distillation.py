@@ -32,9 +32,8 @@ class StateLearner(keras.Model):
     The loss is the sum, over the embedding and the layers, of the squared errors of the
     states, and of those of the attention probabilities, without padding. Each is
     relative to the squares of the teacher; in TinyBERT, whose states have a LayerNorm,
-    it is the mean. Two dense layers project
-    the student's embedding and states to the width of the teacher. They are trained,
-    too, and not needed afterwards.
+    it is the mean. Two dense layers project the student's embedding and states to the
+    width of the teacher. They are trained, too, and not needed afterwards.
 
     Args:
         teacher: an `AlbertBackbone`, which is not changed.

@@ -13,7 +13,7 @@ import keras
 from albert_tf.files import BACKUP, complete_directory
 from albert_tf.layers.private_keras import freeze as freeze_layer
 from albert_tf.layers.private_keras import inner_layers, set_swapped
-from albert_tf.training.batch_order import BatchOrder
+from albert_tf.training.batch_order import remaining_batches
 from albert_tf.training.digests import data_digest
 from albert_tf.training.optimizers import unscaled_optimizer
 from albert_tf.training.run_state import BestEpochState, hold_state
@@ -44,7 +44,8 @@ class FineTuning:
             is called once, for the best epoch.
         scores: optional function of the model that returns its scores on dev by name.
         freeze: optional string, a part of `FREEZABLE` that is not trained.
-        patience: optional int. Stop after so many epochs without improvement.
+        patience: optional int. Number of epochs without improvement, after which
+            the training stops.
         seed: int. It determines the order of the batches.
         class_weight: optional dict of weights by class, for classifiers.
         settings: dict of what else identifies the training, such as the model.
@@ -122,17 +123,12 @@ def fine_tune(
         )
         evaluation = keras.callbacks.LambdaCallback(on_epoch_end=scoring.add_scores)
         callbacks = _with_averages(model, state, [evaluation, state, *callbacks])
-
-        def ordered() -> dict[str, Any]:
-            order = BatchOrder(options.seed, skip=state.step)
-            return {"shuffle": order, "callbacks": [order, *callbacks]}
-
         with _tuned_kept(model):
             with _frozen(model, options.freeze):
                 state.fit(
                     model,
                     options.epochs,
-                    ordered,
+                    remaining_batches(state, options.seed, callbacks),
                     x=train[0],
                     y=train[1],
                     validation_data=dev,

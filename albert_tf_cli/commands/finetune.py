@@ -83,7 +83,7 @@ def finetune(context: typer.Context, options: FinetuneOptions) -> None:
     _set_up_keras(options)
     adapted = None
     if unlabelled is not None:
-        adapted = adapt_to(context, options, unlabelled, parts)
+        adapted = adapt_to(context, options, unlabelled)
     model = _build(options, parts["train"], adapted)
     run = _decide(options, model, task, parts, adapted)
     if options.class_weight is None:

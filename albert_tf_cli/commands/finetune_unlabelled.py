@@ -11,8 +11,7 @@ from albert_tf_cli.commands.finetune_options import FinetuneOptions
 from albert_tf_cli.shared.console import console
 from albert_tf_cli.shared.new_models import new_model
 from albert_tf_cli.shared.progress import interruptible
-from albert_tf_cli.tasks import Examples
-from albert_tf_cli.tasks.unlabelled import Unlabelled, all_texts, held_out_texts
+from albert_tf_cli.tasks.unlabelled import Unlabelled
 from albert_tf_lite.errors import AlbertError
 
 # The adapted checkpoint, in the directory of the model.
@@ -41,19 +40,13 @@ def check_unlabelled(options: FinetuneOptions) -> None:
 
 
 def adapt_to(
-    context: typer.Context,
-    options: FinetuneOptions,
-    unlabelled: Unlabelled,
-    parts: dict[str, Examples],
+    context: typer.Context, options: FinetuneOptions, unlabelled: Unlabelled
 ) -> Adapted:
     """Train the checkpoint on the texts without labels and those of train."""
     import zh
     from albert_tf.models import AlbertMaskedLM
     from albert_tf.tools import Adaptation, adapt
 
-    held_out = held_out_texts(parts)
-    texts = all_texts(unlabelled.x)
-    texts += [text for text in all_texts(parts["train"].x) if text not in held_out]
     model = new_model(
         AlbertMaskedLM,
         options.checkpoint,
@@ -67,12 +60,12 @@ def adapt_to(
     folder = pathlib.Path(options.output) / ADAPTED
     settings = Adaptation(minutes=options.minutes, seed=options.seed)
     console.print(
-        f"Learning {len(unlabelled):,} examples without labels and those of train "
+        f"Learning {unlabelled.count:,} examples without labels and those of train "
         f"({unlabelled.left_out:,} left out, which are in dev or test)",
         soft_wrap=True,
     )
     with interruptible(context) as progress:
-        metrics = adapt(model, texts, folder, settings, **progress)
+        metrics = adapt(model, unlabelled.texts, folder, settings, **progress)
     losses = metrics["history"]["loss"]
     console.print(
         f"Epochs: {metrics['epochs']}, loss {losses[0]:.3f} to {losses[-1]:.3f}, "

@@ -23,7 +23,7 @@ RIDGE = "TF-IDF with ridge regression"
 COSINE = "cosine of TF-IDF"
 DICTIONARY = "dictionary of training entities"
 
-# The most training examples that TF-IDF reads, so that it takes a minute at most.
+# The most training examples that TF-IDF reads.
 MOST_EXAMPLES = 50_000
 # The most weights of a linear model, of which its solver holds 20 copies, and the
 # fewest and the most features.
@@ -138,10 +138,11 @@ class _Features:
     """TF-IDF of the characters and their bigrams in texts or pairs.
 
     Those of a pair are the absolute differences and the products of both texts. For
-    many `classes`, only the most frequent characters and bigrams count.
+    many `outputs` of a linear model, only the most frequent characters and bigrams
+    count.
     """
 
-    def __init__(self, x: Inputs, classes: int = 1):
+    def __init__(self, x: Inputs, outputs: int = 1):
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         fewest, most = FEATURES
@@ -149,7 +150,7 @@ class _Features:
             analyzer="char",
             ngram_range=(1, 2),
             sublinear_tf=True,
-            max_features=min(max(MOST_WEIGHTS // classes, fewest), most),
+            max_features=min(max(MOST_WEIGHTS // outputs, fewest), most),
         )
         self._vectors.fit([text for column in as_columns(x) for text in column])
 
@@ -171,41 +172,46 @@ def _has_texts(x: Inputs) -> bool:
     return any(text for column in as_columns(x) for text in column)
 
 
-def _fitted(model: Any, features: Any, y: Any) -> Any:
-    """Return a fitted model of scikit-learn, without its warnings."""
+def _linear(
+    model: Any, examples: Examples, outputs: int = 1
+) -> tuple[_Features, Any] | None:
+    """Return features and the linear model fitted on them; `None` without texts."""
+    examples = sample(examples)
+    if not _has_texts(examples.x):
+        return None
+    features = _Features(examples.x, outputs)
     with warnings.catch_warnings():
         # A label of all texts or of none, and iterations that end early.
         warnings.simplefilter("ignore")
-        return model.fit(features, y)
-
-
-def _logistic_regression() -> Any:
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=10)
+        model.fit(features(examples.x), np.asarray(examples.y))
+    return features, model
 
 
 def linear_classes(examples: Examples) -> Predictor | None:
     """Predict a class by logistic regression on TF-IDF."""
+    from sklearn.linear_model import LogisticRegression
+
     examples = sample(examples)
     classes = len(set(examples.y))
-    if not _has_texts(examples.x) or classes < 2:
+    if classes < 2:
         return None
-    features = _Features(examples.x, classes)
-    model = _fitted(_logistic_regression(), features(examples.x), examples.y)
+    fitted = _linear(LogisticRegression(C=10), examples, classes)
+    if fitted is None:
+        return None
+    features, model = fitted
     return lambda x: model.predict(features(x))
 
 
 def linear_labels(examples: Examples) -> Predictor | None:
     """Return a function that predicts the probability of each label of texts."""
+    from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
-    examples = sample(examples)
-    if not _has_texts(examples.x):
+    model = OneVsRestClassifier(LogisticRegression(C=10))
+    fitted = _linear(model, examples, outputs=len(examples.y[0]))
+    if fitted is None:
         return None
-    features = _Features(examples.x)
-    model = OneVsRestClassifier(_logistic_regression())
-    _fitted(model, features(examples.x), np.asarray(examples.y))
+    features, model = fitted
     return lambda x: model.predict_proba(features(x))
 
 
@@ -213,11 +219,10 @@ def linear_numbers(examples: Examples) -> Predictor | None:
     """Predict a number by ridge regression on TF-IDF."""
     from sklearn.linear_model import Ridge
 
-    examples = sample(examples)
-    if not _has_texts(examples.x):
+    fitted = _linear(Ridge(), examples)
+    if fitted is None:
         return None
-    features = _Features(examples.x)
-    model = _fitted(Ridge(), features(examples.x), np.asarray(examples.y))
+    features, model = fitted
     return lambda x: model.predict(features(x))
 
 

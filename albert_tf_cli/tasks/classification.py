@@ -33,12 +33,6 @@ class _Classification(Task):
         settings = model.settings if is_exported else model.exported_settings()
         return ANSWERS[self.name].arrays(outputs, settings)
 
-    def calibrate(self, model, dev, batch_size):
-        from albert_tf.tools import tune_temperature
-
-        if model.gives_logits:
-            tune_temperature(model, dev.x, dev.y, batch_size)
-
     def explain(self, model):
         from albert_tf.tools import IntegratedGradients
 

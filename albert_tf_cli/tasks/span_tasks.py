@@ -79,11 +79,6 @@ class TokenClassification(Task):
         entities = (f"{x['word']}/{x['entity_group']}" for x in answer)
         return {"entities": " ".join(entities)}
 
-    def calibrate(self, model, dev, batch_size):
-        from albert_tf.tools import tune_temperature
-
-        tune_temperature(model, dev.x, dev.y, batch_size)
-
     def predict(self, model, x, batch_size):
         if isinstance(model, ExportedModel):
             return model.outputs(x, batch_size)

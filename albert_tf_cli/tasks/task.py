@@ -128,7 +128,11 @@ class Task:
     def calibrate(
         self, model: "AlbertTask", dev: Examples, batch_size: int | None
     ) -> None:
-        """Set the temperature of the model on dev, if its scores have one."""
+        """Set the temperature of the model on dev, if its logits have one."""
+        from albert_tf.tools import tune_temperature
+
+        if hasattr(model, "temperature") and model.outputs_are == "logits":
+            tune_temperature(model, dev.x, dev.y, batch_size)
 
     def predict(self, model: "Model", x: Inputs, batch_size: int | None) -> Any:
         """Return the predictions that `scores`, `report` and `mistakes` compare."""

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from albert_tf_cli.shared.column_options import ColumnOptions
@@ -17,19 +16,17 @@ BLOCK = 10_000
 
 @dataclasses.dataclass(frozen=True)
 class Unlabelled:
-    """Examples without labels.
+    """Texts to learn without labels: those of files, then those of train.
 
     Attributes:
-        x: the examples, as input of the model.
-        left_out: int, the examples of the files that are not in `x`, because one of
-            their texts is in dev or test.
+        texts: list of strings, without space around them.
+        count: int, the examples of the files whose texts these are.
+        left_out: int, the examples of the files that have a text of dev or test.
     """
 
-    x: Inputs
+    texts: list[str]
+    count: int
     left_out: int
-
-    def __len__(self) -> int:
-        return len(as_columns(self.x)[0])
 
 
 def read_unlabelled(
@@ -50,40 +47,40 @@ def read_unlabelled(
         AlbertError: if no example is left.
     """
     fields = task.unlabelled_fields(parts["train"])
-    held_out = held_out_texts(parts)
-    rows, left_out = [], 0
+    held_out = set[str]()
+    for name, part in parts.items():
+        if name != "train":
+            held_out.update(_texts(part.x))
+    texts, count, left_out = [], 0, 0
     for path in paths:
         for row in _rows(task, path, columns, fields):
-            if held_out.isdisjoint(_strings(row)):
-                rows.append(row)
+            texts_of_row = _strings(row)
+            if held_out.isdisjoint(texts_of_row):
+                texts += texts_of_row
+                count += 1
             else:
                 left_out += 1
-    if not rows:
+    if not count:
         raise AlbertError(
             f"No text of {', '.join(paths)} is left: {left_out:,} are texts of dev or "
             "test, too. --unlabelled needs other texts."
         )
-    examples = tuple(map(list, zip(*rows, strict=True)))
-    return Unlabelled(examples if len(fields) > 1 else examples[0], left_out)
+    texts += [text for text in _texts(parts["train"].x) if text not in held_out]
+    return Unlabelled(texts, count, left_out)
 
 
-def held_out_texts(parts: dict[str, Examples]) -> set[str]:
-    """Return the texts of dev and test, without space around them."""
-    held_out = [part.x for name, part in parts.items() if name != "train"]
-    return set(itertools.chain.from_iterable(map(all_texts, held_out)))
+def _texts(x: Inputs) -> Iterator[str]:
+    """Yield all texts of examples, without space around them."""
+    for row in zip(*as_columns(x), strict=True):
+        yield from _strings(row)
 
 
-def all_texts(x: Inputs) -> list[str]:
-    """Return all texts of examples, each once, without space around them."""
-    rows = zip(*as_columns(x), strict=True)
-    return list(dict.fromkeys(itertools.chain.from_iterable(map(_strings, rows))))
-
-
-def _strings(row: Iterable[str | list[str]]) -> Iterator[str]:
-    """Yield the texts of an example, also those of its choices."""
+def _strings(row: Iterable[str | list[str]]) -> list[str]:
+    """Return the texts of an example, also those of its choices, without space."""
+    texts: list[str] = []
     for part in row:
-        for text in [part] if isinstance(part, str) else part:
-            yield text.strip()
+        texts += [part] if isinstance(part, str) else part
+    return [text.strip() for text in texts]
 
 
 def _rows(task, path, columns, fields):
