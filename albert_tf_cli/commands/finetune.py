@@ -234,7 +234,7 @@ def _build(
         {**train.arguments, **pooling},
     )
     if adapted is not None:
-        model.backbone.set_weights(adapted.weights)
+        adapted.load_into(model.backbone)
     learning_rate = options.learning_rate
     if learning_rate is None and options.checkpoint is None:
         width = model.backbone.hidden_dim

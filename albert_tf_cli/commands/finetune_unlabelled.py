@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -13,6 +13,9 @@ from albert_tf_cli.shared.new_models import new_model
 from albert_tf_cli.shared.progress import interruptible
 from albert_tf_cli.tasks.unlabelled import Unlabelled
 from albert_tf_lite.errors import AlbertError
+
+if TYPE_CHECKING:
+    from albert_tf.backbone import AlbertBackbone
 
 # The adapted checkpoint, in the directory of the model.
 ADAPTED = "adapted"
@@ -25,12 +28,19 @@ class Adapted:
     """A checkpoint that has learned texts without labels.
 
     Attributes:
-        weights: list of arrays, those of the backbone.
-        metrics: dict, what `adapt` returned, and the number of examples `left_out`.
+        weights: dict of the weights of the backbone's layers, by their names.
+        metrics: dict, what `adapt` returned, and the number of texts `left_out`.
     """
 
-    weights: list[np.ndarray]
+    weights: dict[str, list[np.ndarray]]
     metrics: dict[str, Any]
+
+    def load_into(self, backbone: "AlbertBackbone") -> None:
+        """Set the weights of a backbone, which may have a pooler or none."""
+        for layer in backbone.layers:
+            # A pooler that the checkpoint lacks is new.
+            if layer.name in self.weights:
+                layer.set_weights(self.weights[layer.name])
 
 
 def check_unlabelled(options: FinetuneOptions) -> None:
@@ -73,4 +83,5 @@ def adapt_to(
         soft_wrap=True,
     )
     metrics["left_out"] = unlabelled.left_out
-    return Adapted(model.backbone.get_weights(), metrics)
+    weights = {layer.name: layer.get_weights() for layer in model.backbone.layers}
+    return Adapted(weights, metrics)

@@ -20,8 +20,8 @@ class Unlabelled:
 
     Attributes:
         texts: list of strings, without space around them.
-        count: int, the examples of the files whose texts these are.
-        left_out: int, the examples of the files that have a text of dev or test.
+        count: int, the examples of the files that have one of these texts.
+        left_out: int, the texts of the files that are in dev or test, too.
     """
 
     texts: list[str]
@@ -54,12 +54,12 @@ def read_unlabelled(
     texts, count, left_out = [], 0, 0
     for path in paths:
         for row in _rows(task, path, columns, fields):
-            texts_of_row = _strings(row)
-            if held_out.isdisjoint(texts_of_row):
-                texts += texts_of_row
+            of_row = _strings(row)
+            others = [text for text in of_row if text not in held_out]
+            left_out += len(of_row) - len(others)
+            if others:
+                texts += others
                 count += 1
-            else:
-                left_out += 1
     if not count:
         raise AlbertError(
             f"No text of {', '.join(paths)} is left: {left_out:,} are texts of dev or "

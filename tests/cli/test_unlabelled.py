@@ -5,8 +5,11 @@ import json
 import numpy as np
 import pytest
 from command_line import as_options, refused, run, write_start
+from small_classifier import VOCABULARY, small_backbone
+from test_tasks import CASES, fast_and_slow
 
 import albert_tf
+from albert_tf.models import AlbertMaskedLM
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Only .* dev examples"),
@@ -68,6 +71,40 @@ def test_pairs_without_labels_are_read_as_predict_reads_them(tmp_path, content, 
     texts.write_text(content, "utf-8")
     printed = finetune(tmp_path, *start, unlabelled=texts).stdout
     assert f"{count} examples without labels" in " ".join(printed.split())
+
+
+CONTEXTS = "左右上下的中文。\n你前来见我。\n"
+# Files of --unlabelled by task; a choice and the question of the last are in dev.
+UNLABELLED = {
+    "multi-label": CONTEXTS,
+    "regression": "左右\t上下\n你来\t我来\n",
+    "token-classification": CONTEXTS,
+    "question-answering": CONTEXTS,
+    "multiple-choice": "左右上下。\t谁\t好\t中\n",
+    "text-embedding": "左右\t上下\n你来\t我来\n",
+    "spelling-correction": CONTEXTS,
+    "summarization": CONTEXTS,
+}
+
+
+@pytest.mark.parametrize("name", fast_and_slow(UNLABELLED))
+def test_each_task_starts_from_the_adapted_weights(name, tmp_path):
+    data, texts = tmp_path / CASES[name].file, tmp_path / "texts.txt"
+    data.write_text(CASES[name].content, "utf-8")
+    texts.write_text(UNLABELLED[name], "utf-8")
+    files = {"train": data, "dev": data, "unlabelled": texts}
+    # It has a pooler, which some tasks leave out.
+    start = AlbertMaskedLM.from_backbone(small_backbone(), VOCABULARY)
+    start.save_to_preset(tmp_path / "start")
+    start = ("--checkpoint", tmp_path / "start")
+    # An embedder has no head that could be trained alone.
+    finetune(tmp_path, *start, task=name, **{**files, "learning_rate": 1e-12})
+    adapted = AlbertMaskedLM.from_preset(tmp_path / "model/adapted")
+    model = albert_tf.pipeline(name, tmp_path / "model").model
+    for layer in model.backbone.layers:
+        weights = adapted.backbone.get_layer(layer.name).get_weights()
+        for one, other in zip(layer.get_weights(), weights, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-9)
 
 
 def test_wrong_use_of_unlabelled_is_refused(tmp_path):
