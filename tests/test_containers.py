@@ -20,6 +20,7 @@ from albert_tf import data, evaluation, tools
 from albert_tf.checkpoints import prune_vocabulary
 from albert_tf.pipelines import TaskPipeline
 from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.trainers.batching import BatchOptions
 from albert_tf.trainers.examples import read_examples
 from albert_tf.trainers.labels import check_class_names, class_ids
 
@@ -153,7 +154,8 @@ def classifier(**options):
 
 def distilled(c):
     distiller = tools.AlbertDistiller(classifier(), classifier(seed=1))
-    return list(distiller._batches(read_examples(c(TEXTS), c(IDS)), batch_size=4))
+    examples = read_examples(c(TEXTS), c(IDS))
+    return list(distiller._batches(examples, BatchOptions(batch_size=4)))
 
 
 def tuned(c):

@@ -14,6 +14,7 @@ from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import Texts
 from albert_tf.trainers.batching import prefetched
+from albert_tf.trainers.head_choice import check_masked_lm_head
 from albert_tf.trainers.prediction import Outputs, predict_batches
 from albert_tf.trainers.token_accuracy import TokenAccuracy
 from albert_tf.training.batch_order import BatchOrder
@@ -97,6 +98,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
     @classmethod
     def read_heads(cls, checkpoint, arguments):
+        check_masked_lm_head(checkpoint)
         # albert_zh's labels keep the `##` of its word marker.
         return {"marked_labels": checkpoint.layout.name == "albert_zh", **arguments}, []
 

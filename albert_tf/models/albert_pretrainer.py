@@ -6,7 +6,7 @@ import keras_hub
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.head_layers import dense_head, masked_lm_head
 from albert_tf.models.task import AlbertTask
-from albert_tf.trainers.head_choice import warn_of_new_head
+from albert_tf.trainers.head_choice import check_masked_lm_head, warn_of_new_head
 from albert_tf.trainers.token_accuracy import TokenAccuracy
 from albert_tf_lite.errors import AlbertError
 
@@ -99,6 +99,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
 
     @classmethod
     def read_heads(cls, checkpoint, arguments):
+        check_masked_lm_head(checkpoint)
         # Google's TF-Hub modules and masked language models have no such head.
         found = checkpoint.num_classes("sop_head")
         wanted = arguments.get("num_sop_classes", found)

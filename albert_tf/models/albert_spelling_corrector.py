@@ -13,6 +13,7 @@ from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import as_string_tensor
 from albert_tf.trainers.batching import PADDING_TARGET
+from albert_tf.trainers.head_choice import check_masked_lm_head
 from albert_tf.trainers.labels import check_count
 from albert_tf.trainers.prediction import Outputs, predict_batches
 from albert_tf_lite.errors import AlbertError
@@ -68,6 +69,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
     @classmethod
     def read_heads(cls, checkpoint, arguments):
         # Without the pretrained head there is nothing to fine-tune.
+        check_masked_lm_head(checkpoint)
         return arguments, []
 
     def targets(self, x: list[str], y: list[str], packed=None) -> tf.RaggedTensor:

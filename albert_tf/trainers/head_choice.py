@@ -112,6 +112,18 @@ def other_heads(checkpoint: Checkpoint) -> str:
     return ""
 
 
+def check_masked_lm_head(checkpoint: Checkpoint) -> None:
+    """Raise if a checkpoint has no head that fills masked words, nor a part of it."""
+    part = "masked_lm_head"
+    if part in checkpoint.heads or part in checkpoint.incomplete_heads:
+        return
+    raise AlbertError(
+        f"{checkpoint.path} has no masked language model head, like most fine-tuned "
+        "models. Use a pretraining checkpoint, such as albert_tiny_zh or the bundled "
+        f"albert_micro_zh.{other_heads(checkpoint)}"
+    )
+
+
 def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: object) -> None:
     """Warn that a head of the checkpoint has another number of classes."""
     warnings.warn(

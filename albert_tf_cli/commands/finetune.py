@@ -12,7 +12,8 @@ from albert_tf_cli.commands.finetune_unlabelled import (
     ADAPTED,
     Adapted,
     adapt_to,
-    check_unlabelled,
+    read_texts,
+    warn_of_trained_head,
 )
 from albert_tf_cli.shared.column_options import columns_of
 from albert_tf_cli.shared.console import console, format_value
@@ -22,6 +23,7 @@ from albert_tf_cli.shared.early_checks import (
     state_folder,
 )
 from albert_tf_cli.shared.importing import import_tensorflow
+from albert_tf_cli.shared.label_map import head_option
 from albert_tf_cli.shared.new_models import choose_model_class, new_model
 from albert_tf_cli.shared.options import takes_options
 from albert_tf_cli.shared.progress import interruptible
@@ -39,7 +41,6 @@ from albert_tf_cli.tasks.data_warnings import (
 from albert_tf_cli.tasks.networks import write_networks
 from albert_tf_cli.tasks.reading import checked_reader
 from albert_tf_cli.tasks.task import as_columns
-from albert_tf_cli.tasks.unlabelled import read_unlabelled
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.network_files import NETWORK, preset_digest
 
@@ -70,11 +71,7 @@ def finetune(context: typer.Context, options: FinetuneOptions) -> None:
     if not any(map(str.strip, as_columns(parts["train"].x)[0])):
         raise AlbertError(f"All texts of {options.train} are empty.")
     warn_of_copies(parts)
-    check_unlabelled(options)
-    unlabelled = None
-    if options.unlabelled:
-        columns = columns_of(options)
-        unlabelled = read_unlabelled(task, options.unlabelled, columns, parts)
+    unlabelled = read_texts(options, task, parts)
     _check_start(options)
     _print_start(options, parts)
     import_tensorflow()
@@ -188,8 +185,6 @@ def _print_start(options: FinetuneOptions, parts: dict[str, Examples]) -> None:
 
 def _print_head_option(options: FinetuneOptions, train: Examples) -> None:
     """Print a --label-map if a head seems to have the labels by other names."""
-    from albert_tf_cli.shared.label_map import head_option
-
     if options.checkpoint is None:
         return
     line = head_option(
@@ -233,12 +228,15 @@ def _build(
         options.sequence_length,
         {**train.arguments, **pooling},
     )
-    if adapted is not None:
-        adapted.load_into(model.backbone)
     learning_rate = options.learning_rate
     if learning_rate is None and options.checkpoint is None:
         width = model.backbone.hidden_dim
         learning_rate = fine_tuning_learning_rate(width, random_weights=True)
+    if adapted is not None:
+        adapted.load_into(model.backbone)
+        warn_of_trained_head(model, train)
+        # Also for few examples of labels that the checkpoint has.
+        learning_rate = learning_rate or model.default_learning_rate
     model.compile(
         learning_rate=learning_rate,
         ema_momentum=options.ema_momentum,

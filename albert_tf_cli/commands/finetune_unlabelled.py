@@ -2,20 +2,24 @@
 
 import dataclasses
 import pathlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
 from albert_tf_cli.commands.finetune_options import FinetuneOptions
+from albert_tf_cli.shared.column_options import columns_of
 from albert_tf_cli.shared.console import console
 from albert_tf_cli.shared.new_models import new_model
 from albert_tf_cli.shared.progress import interruptible
-from albert_tf_cli.tasks.unlabelled import Unlabelled
+from albert_tf_cli.tasks import Examples, Task
+from albert_tf_cli.tasks.unlabelled import Unlabelled, read_unlabelled
 from albert_tf_lite.errors import AlbertError
 
 if TYPE_CHECKING:
     from albert_tf.backbone import AlbertBackbone
+    from albert_tf.models import AlbertTask
 
 # The adapted checkpoint, in the directory of the model.
 ADAPTED = "adapted"
@@ -43,10 +47,26 @@ class Adapted:
                 layer.set_weights(self.weights[layer.name])
 
 
-def check_unlabelled(options: FinetuneOptions) -> None:
-    """Raise if there is an option of --unlabelled without it."""
-    if options.minutes is not None and not options.unlabelled:
+def read_texts(
+    options: FinetuneOptions, task: Task, parts: dict[str, Examples]
+) -> Unlabelled | None:
+    """Read the files of --unlabelled; raise if only its other options are given."""
+    if options.unlabelled:
+        return read_unlabelled(task, options.unlabelled, columns_of(options), parts)
+    if options.minutes is not None:
         raise AlbertError("--minutes bounds the time for --unlabelled. Pass both.")
+    return None
+
+
+def warn_of_trained_head(model: "AlbertTask", train: Examples) -> None:
+    """Warn if a head was trained for other weights than the adapted ones."""
+    if model.heads and model.is_trained_for(train.x, train.y):
+        warnings.warn(
+            "The checkpoint has a head for these labels, which belongs to its weights "
+            "before --unlabelled. Compare the scores with a training without "
+            "--unlabelled, which may be better, for entities above all.",
+            stacklevel=2,
+        )
 
 
 def adapt_to(

@@ -5,11 +5,16 @@ import json
 import numpy as np
 import pytest
 from command_line import as_options, refused, run, write_start
-from small_classifier import VOCABULARY, small_backbone
+from small_classifier import VOCABULARY, small_backbone, small_classifier
 from test_tasks import CASES, fast_and_slow
 
 import albert_tf
-from albert_tf.models import AlbertMaskedLM
+from albert_tf.checkpoints import save_checkpoint
+from albert_tf.models import (
+    AlbertMaskedLM,
+    AlbertSpellingCorrector,
+    AlbertTextClassifier,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Only .* dev examples"),
@@ -121,3 +126,41 @@ def test_wrong_use_of_unlabelled_is_refused(tmp_path):
     assert "Pass both" in refused(*command, "--minutes", 1)
     missing = refused(*command, "--unlabelled", tmp_path / "none.txt")
     assert "none.txt" in missing
+
+
+@pytest.mark.slow
+def test_a_head_for_the_same_labels_is_mentioned(tmp_path):
+    write(tmp_path)
+    texts, start = tmp_path / "texts.txt", tmp_path / "start"
+    texts.write_text(TEXTS, "utf-8")
+    filler = AlbertMaskedLM.from_backbone(small_backbone(), VOCABULARY)
+    mood = AlbertTextClassifier.from_backbone(
+        filler.backbone, VOCABULARY, 2, labels=["差", "好"]
+    )
+    mood.compile(learning_rate=0.01)
+    mood.fit(["很好", "很差"] * 8, ["好", "差"] * 8, epochs=9, verbose=0)
+    save_checkpoint(filler, start, "albert_zh", heads={"mood": mood})
+    files = {"train": tmp_path / "train.tsv", "dev": tmp_path / "dev.tsv"}
+    files |= {"checkpoint": start, "epochs": 1}
+    plain = run("finetune", *as_options(**files, output=tmp_path / "plain"))
+    assert "lower than" in plain.stdout
+    with pytest.warns(UserWarning, match="Compare the scores with a training without"):
+        result = run(
+            "finetune",
+            *as_options(**files, unlabelled=texts, output=tmp_path / "model"),
+        )
+    # Not lower for these few examples.
+    assert "lower than" not in result.stdout
+
+
+def test_a_checkpoint_without_masked_words_is_refused(tmp_path):
+    write(tmp_path)
+    texts, start = tmp_path / "texts.txt", tmp_path / "start"
+    texts.write_text(TEXTS, "utf-8")
+    save_checkpoint(small_classifier(2), start, "albert_zh")
+    files = {"train": tmp_path / "train.tsv", "dev": tmp_path / "dev.tsv"}
+    files |= {"checkpoint": start, "unlabelled": texts, "output": tmp_path / "model"}
+    printed = refused("finetune", *as_options(**files))
+    assert "has no masked language model head" in printed
+    with pytest.raises(ValueError, match="has no masked language model head"):
+        AlbertSpellingCorrector.from_checkpoint(start)
