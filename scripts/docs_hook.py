@@ -41,8 +41,8 @@ CLASSIFIER = """\
 </section>
 <script type="module" src="{root}examples/browser/classify.js"></script>
 """
-# Comments of `scripts/figures.py`, and what only GitHub shows.
-NOT_SHOWN = re.compile(r"<!-- (?:=\w+ )?-->|<!-- github -->.*?<!-- end -->\n*", re.S)
+# What only GitHub shows.
+NOT_SHOWN = re.compile(r"<!-- github -->.*?<!-- end -->\n*", re.S)
 
 
 # After i18n, which reads all files from docs/.

@@ -2,8 +2,8 @@
 
     python scripts/figures.py [--check]
 
-In a page, `<!-- =NAME -->0.45<!-- -->` is a figure, whose source is in
-`benchmarks/pages/figures.toml`. `<!-- table NAME -->` and `<!-- end -->` enclose a
+Figures in sentences are listed in `benchmarks/pages/figures.toml`, with their page,
+their source and their rounding. `<!-- table NAME -->` and `<!-- end -->` enclose a
 table or another generated text. `benchmarks/pages/plots.py` has the plots. `--check`
 writes nothing and fails if a page or a plot is stale; `make lint` runs it.
 """
@@ -12,6 +12,7 @@ import argparse
 import json
 import pathlib
 import re
+import string
 import sys
 import tomllib
 
@@ -29,10 +30,7 @@ from benchmarks.pages.page_tables import page_tables  # noqa: E402
 TEMPLATES = ROOT / "benchmarks" / "pages" / "figures.toml"
 PAGES = ("*.md", "albert_tf_lite/*.md", "benchmarks/**/*.md", "docs/**/*.md")
 PAGES += ("examples/**/*.md",)
-FIGURE = re.compile(r"<!-- =(\w+) -->.*?<!-- -->", re.DOTALL)
 TABLE = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-# Such a line is HTML to GitHub, and its Markdown would be shown as written.
-AT_START = re.compile(r"^[ \t>*-]*<!-- =", re.MULTILINE)
 
 
 def sources():
@@ -56,11 +54,13 @@ def _by_data(scores):
 
 
 def figures(results):
-    """Return the texts of the figures in sentences by their name."""
+    """Return the phrases with figures by page, and the values of figures by name."""
     bundled = generated_texts.bundled_checkpoints()
     values = {**results, **computed(results), "bundled": bundled}
-    templates = tomllib.loads(TEMPLATES.read_text("utf-8"))
-    return {name: template.format(**values) for name, template in templates.items()}
+    described = tomllib.loads(TEMPLATES.read_text("utf-8"))
+    find = string.Formatter().get_field
+    known = {x: find(y, (), values)[0] for x, y in described["sources"].items()}
+    return described["pages"], known
 
 
 def texts(results):
@@ -71,19 +71,56 @@ def texts(results):
     return made | generated_texts.TEXTS
 
 
-def filled(text, is_chinese, known, made):
-    """Return a page with its figures and generated texts replaced."""
-    if start := AT_START.search(text):
-        line = text.count("\n", 0, start.start()) + 1
-        raise ValueError(f"line {line} starts with a figure: break it elsewhere")
-
-    def figure(match):
-        return f"<!-- ={match[1]} -->{known[match[1]]}<!-- -->"
+def filled(text, is_chinese, made):
+    """Return a page with its generated texts replaced."""
 
     def table(match):
         return f"{match[1]}\n{made[match[2]](is_chinese)}\n\n{match[3]}"
 
-    return FIGURE.sub(figure, TABLE.sub(table, text))
+    return TABLE.sub(table, text)
+
+
+def corrected(text, phrases, known):
+    """Return a page with the numbers of its phrases replaced."""
+    for phrase in phrases:
+        found = pattern(phrase, known)
+        if (count := len(found.findall(text))) != 1:
+            expected = f"{phrase.format(**known)!r} once, found {count} times"
+            raise ValueError(f"{TEMPLATES.name} expects {expected}")
+        numbers = [format(known[name], form) for name, form in fields(phrase)]
+        text = found.sub(lambda match, x=numbers: with_groups(match, x), text)
+    return text
+
+
+def fields(phrase):
+    """Return the names and the formats of the figures in a phrase."""
+    parsed = string.Formatter().parse(phrase)
+    return [(name, form) for _, name, form, _ in parsed if name is not None]
+
+
+def pattern(phrase, known):
+    """Return a pattern of a phrase with any numbers, across line breaks."""
+    parts = []
+    for literal, name, _, _ in string.Formatter().parse(phrase):
+        parts += [re.escape(x) for x in literal if not x.isspace()]
+        if name is not None and isinstance(known[name], str):
+            # A machine.
+            parts.append("(" + r"\s*".join(map(re.escape, known[name].split())) + ")")
+        elif name is not None:
+            parts.append(r"(\d+(?:[.,]\d+)*%?)")
+    return re.compile(r"\s*".join(parts))
+
+
+def with_groups(match, parts):
+    """Return the text of a match with its groups replaced, its spaces kept."""
+    text, end = "", match.start()
+    for number, part in enumerate(parts, 1):
+        # A machine may be on two lines.
+        old = match[number]
+        new = old if old.split() == part.split() else part
+        text += match.string[end : match.start(number)] + new
+        end = match.end(number)
+    return text + match.string[end : match.end()]
 
 
 def draw_plots(results, is_check):
@@ -106,12 +143,13 @@ def main():
     parser.add_argument("--check", action="store_true", help="fail if a page is stale")
     arguments = parser.parse_args()
     results = sources()
-    known, made = figures(results), texts(results)
+    (phrases, known), made = figures(results), texts(results)
     failed = draw_plots(results, arguments.check)
     for page in sorted({x for pattern in PAGES for x in ROOT.glob(pattern)}):
         name, text = page.relative_to(ROOT), page.read_text("utf-8")
         try:
-            new = filled(text, page.name.endswith(".zh.md"), known, made)
+            new = filled(text, page.name.endswith(".zh.md"), made)
+            new = corrected(new, phrases.pop(name.as_posix(), ()), known)
         except (KeyError, ValueError) as error:
             failed.append(f"{name}: {error}")
             continue
@@ -124,6 +162,7 @@ def main():
         else:
             page.write_text(new, "utf-8")
             print(f"{name}: written")
+    failed += [f"{name}: a page of {TEMPLATES.name} is missing" for name in phrases]
     if failed:
         sys.exit("\n".join(failed))
 
