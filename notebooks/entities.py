@@ -5,7 +5,7 @@
 #
 # A token classifier finds entities in text and returns where they are in your own
 # string. This notebook trains one on 131 sentences, looks at what it finds and what it
-# misses, and saves it. It takes about two minutes on one core.
+# misses, and saves it. It takes a few minutes on one core.
 #
 # Start it in the folder `notebooks/`, after
 # `pip install ./albert_tf_lite '.[cli,notebooks]'` in the folder above.
@@ -104,8 +104,9 @@ HTML("<hr>".join(show(text, y) + show(text, z) for text, y, z in wrong[:3]))
 # ## 4. Use it
 #
 # Offsets count characters of your own string, whatever it contains: spaces, emoji,
-# full-width letters. A pipeline returns dicts with the keys of transformers. A low
-# score marks a doubtful entity, such as 李 here, which is a name.
+# full-width letters. A pipeline returns dicts with the keys of transformers. The last
+# entity is wrong, because 李 is the name and 老师 a title, and its high score hides it:
+# read the mistakes above before you trust scores.
 
 # %%
 ner = albert_tf.pipeline(path=tagger)

@@ -5,7 +5,7 @@
 #
 # A checkpoint that has read your kind of text needs fewer labels. This notebook turns
 # plain text into records, continues the pretraining of the bundled checkpoint on them,
-# and shows what changed. It takes about two minutes on one core, which is enough to see
+# and shows what changed. It takes a few minutes on one core, which is enough to see
 # the loss fall. Real pretraining takes hours.
 #
 # Start it in the folder `notebooks/`, after
@@ -114,7 +114,7 @@ plt.show()
 # ## 4. The new checkpoint
 #
 # The model is saved as a TensorFlow 1 checkpoint, which the original code reads, too.
-# Masked words show how little changes in two minutes: the bundled model has read 1.5
+# Masked words show how little 60 steps change: the bundled model has read more than two
 # billion tokens before.
 
 # %%

@@ -6,7 +6,7 @@
 # A trained classifier leaves Python in two ways: as a SavedModel for TensorFlow
 # Serving, which takes strings and returns labels, and as an ONNX file that answers with
 # NumPy and ONNX Runtime alone. This notebook writes both, runs each in a process of its
-# own, and compares them. It takes about two minutes on one core.
+# own, and compares them. It takes a few minutes on one core.
 #
 # Start it in the folder `notebooks/`, after
 # `pip install ./albert_tf_lite '.[cli,notebooks]'` in the folder above.
@@ -99,7 +99,7 @@ print(json.dumps({"instances": [{"text": x} for x in texts]}, ensure_ascii=False
 #
 # The file contains the network, the vocabulary and the labels. `albert_tf_lite`
 # tokenizes in Python and runs it with ONNX Runtime. `precision="int8"` makes it less
-# than a third of the size.
+# than half as large.
 
 # %%
 for precision in ("float32", "int8"):

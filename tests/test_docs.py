@@ -208,10 +208,58 @@ def test_chinese_pages_link_to_chinese_pages():
     for page in pages:
         links = re.findall(r"\]\((?!\w+:)([^)#\s]+)\.md", page.read_text("utf-8"))
         english = [x for x in links if not x.endswith(".zh")]
-        # The README has a link to the other language.
-        english = [x for x in english if page.parent / x != ROOT / "README"]
+        # A README has a link to the other language.
+        english = [x for x in english if x != "README"]
         found = [x for x in english if (page.parent / f"{x}.zh.md").exists()]
         assert found == [], page
+
+
+def headings(page):
+    """Return the levels of the headings of a page."""
+    text = re.sub(r"(?ms)^```.*?^```", "", page.read_text("utf-8"))
+    return re.findall(r"^#+(?= )", text, re.MULTILINE)
+
+
+def test_a_translation_has_the_headings_of_the_original():
+    for page in [*PAGES, *(ROOT / "examples").glob("*.md")]:
+        if original := original_of(page):
+            assert headings(page) == headings(original), page
+
+
+def test_links_of_readme_and_examples_exist_and_chinese_pictures_are_shown():
+    """The site checks the links of docs/, but not those of other folders."""
+    for page in [*PAGES, *ROOT.glob("examples/**/*.md"), *ROOT.glob("notebooks/*.md")]:
+        links = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", page.read_text("utf-8"))
+        for link in [page.parent / x for x in links]:
+            assert link.exists(), f"{page}: {link}"
+            assert link.resolve() != page, f"{page} links to itself"
+            if original_of(page) and link.suffix in (".png", ".svg"):
+                chinese = link.with_name(f"{link.stem}.zh{link.suffix}")
+                assert link.stem.endswith(".zh") or not chinese.exists(), page
+
+
+def test_pages_count_tasks_and_releases():
+    """Numbers that a new task or release would make wrong."""
+    from albert_tf.checkpoints import RELEASES
+    from albert_tf.models.task import TASKS
+
+    chinese = sum("_zh" in x or "lcqmc" in x for x in RELEASES)
+    counts = (len(RELEASES), chinese, len(RELEASES) - chinese, len(TASKS))
+    total, chinese, english, tasks = map(str, counts)
+    for name, words in (
+        ("docs/tasks/index.md", f"Each of the {tasks} tasks"),
+        ("docs/tasks/index.zh.md", f"{tasks} 种任务"),
+        ("docs/index.md", f"{tasks} kinds of Keras models"),
+        ("docs/index.zh.md", f"{tasks} 种任务"),
+        ("docs/about/comparison.md", f"{chinese} Chinese and {english} English"),
+        ("docs/about/comparison.zh.md", f"{chinese} 个中文、{english} 个英文"),
+        ("docs/about/limits.md", f"({total} releases)"),
+        ("docs/about/limits.zh.md", f"{total} 个公开发布模型"),
+    ):
+        text = (ROOT / name).read_text("utf-8")
+        assert words in text.replace("\n", " "), name
+        for count in re.findall(r"\b(\d+) (?:tasks|种任务|kinds of Keras)", text):
+            assert count == tasks, name
 
 
 def test_options_of_commands_exist():

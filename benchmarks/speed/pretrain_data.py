@@ -2,9 +2,8 @@
 
 Runs in turn, each in a separate process: jieba alone on one core, and
 `make_pretraining_data` on one core and with one worker per core. The rate excludes the
-first blocks, while the workers start. The original generator of albert_zh was measured
-at 0.18 MB/s on one core. Writes `results/pretrain_data.json`, and with --memory
-`results/pretrain_data_memory.json`.
+first blocks, while the workers start. Writes `results/pretrain_data.json`, and with
+--memory `results/pretrain_data_memory.json`.
 
 Run: make benchmark-pretrain-data TEXTS='corpus/*.txt'
 Memory: python -m benchmarks.speed.pretrain_data 'corpus/*.txt' --memory
