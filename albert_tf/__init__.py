@@ -1,4 +1,6 @@
-"""ALBERT for Keras 3 on TensorFlow, with first-class Chinese support."""
+"""A ready-made Chinese text model of 11 MB that runs on a CPU, and the Keras code to
+fine-tune, convert and ship it.
+"""
 
 import importlib
 import importlib.util

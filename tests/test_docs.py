@@ -238,6 +238,18 @@ def test_links_of_readme_and_examples_exist_and_chinese_pictures_are_shown():
                 assert link.stem.endswith(".zh") or not chinese.exists(), page
 
 
+def test_the_package_is_described_in_the_same_words():
+    import albert_tf
+
+    pages = ("README.md", "CITATION.cff", "docs/index.md", "mkdocs.yml")
+    words = " ".join((albert_tf.__doc__ or "").split()).rstrip(".")
+    for name in (*pages, "pyproject.toml", "albert_tf_cli/shared/chinese_help.json"):
+        assert words in (ROOT / name).read_text("utf-8"), name
+    # And how far it is, at the top.
+    top = (ROOT / "README.md").read_text("utf-8").splitlines()[:10]
+    assert albert_tf.__version__ in " ".join(top)
+
+
 def test_pages_count_tasks_and_releases():
     """Numbers that a new task or release would make wrong."""
     from albert_tf.checkpoints import RELEASES
