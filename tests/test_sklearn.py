@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.utils import estimator_checks
 from small_classifier import OTHERS, TEXTS, small_classifier
+from tiers import few
 
 import albert_tf
 from albert_tf import AlbertError
@@ -89,8 +90,11 @@ with open({str(file)!r}, "rb") as file:
     assert run_python(script).split() == Y
 
 
+KINDS_OF_LABELS = [[False, True], [2, 10], [1.0, -1.0], ["10", "9"]]
+
+
 @pytest.mark.parametrize(
-    "labels", [[False, True], [2, 10], [1.0, -1.0], ["10", "9"]], ids=str
+    "labels", few(KINDS_OF_LABELS, [[2, 10]], pytest.mark.slow), ids=str
 )
 def test_labels_of_any_type(classifier, labels):
     y = np.array([labels[label == "yes"] for label in Y])
@@ -100,6 +104,7 @@ def test_labels_of_any_type(classifier, labels):
     assert predicted.dtype == y.dtype and set(predicted.tolist()) <= set(labels)
 
 
+@pytest.mark.slow
 def test_pairs_are_tables_of_two_columns(classifier):
     y = [0, 1, 0, 1, 0, 1, 0]
     table = pandas.DataFrame({"first": TEXTS, "second": OTHERS})
@@ -149,6 +154,7 @@ def test_the_tools_of_scikit_learn(classifier):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_cleanlab_finds_a_wrong_label(classifier):
     reason = "cleanlab is not installed"
     classification = pytest.importorskip("cleanlab.classification", reason=reason)

@@ -1,13 +1,14 @@
 """The command `albert-tf finetune`."""
 
-import dataclasses
 import pathlib
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from albert_tf.files import split_head
-from albert_tf_cli.commands.finetune_options import IDENTIFYING, FinetuneOptions
+from albert_tf_cli.commands.finetune_options import FinetuneOptions
+from albert_tf_cli.commands.finetune_own_labels import learn_own_labels, remove_round
+from albert_tf_cli.commands.finetune_training import Run, decide_run, train_model
 from albert_tf_cli.commands.finetune_unlabelled import (
     ADAPTED,
     Adapted,
@@ -26,7 +27,6 @@ from albert_tf_cli.shared.importing import import_tensorflow
 from albert_tf_cli.shared.label_map import head_option
 from albert_tf_cli.shared.new_models import choose_model_class, new_model
 from albert_tf_cli.shared.options import takes_options
-from albert_tf_cli.shared.progress import interruptible
 from albert_tf_cli.tasks import TASKS, Examples, Task, split
 from albert_tf_cli.tasks.baselines import (
     baselines_by,
@@ -46,9 +46,6 @@ from albert_tf_lite.network_files import NETWORK, preset_digest
 
 if TYPE_CHECKING:
     from albert_tf.models import AlbertTask
-
-# Scores that are not better if they are larger.
-_NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 
 
 @takes_options
@@ -82,52 +79,23 @@ def finetune(context: typer.Context, options: FinetuneOptions) -> None:
     if unlabelled is not None:
         adapted = adapt_to(context, options, unlabelled)
     model = _build(options, parts["train"], adapted)
-    run = _decide(options, model, task, parts, adapted)
+    run = decide_run(options, model, task, parts, adapted)
     if options.class_weight is None:
         warn_of_rare_class(task.class_counts(parts["train"]), model)
     warn_of_dev(parts["dev"], task.class_counts(parts["dev"]))
-    metrics = _train(context, run, model)
+    metrics = train_model(context, run, model)
+    if unlabelled is not None:
+        run, model, metrics = learn_own_labels(
+            context,
+            run,
+            model,
+            metrics,
+            unlabelled,
+            lambda: _build(options, parts["train"], adapted),
+        )
     metrics["baselines"] = score_baselines(task, parts)
     _write(run, model, metrics)
     warn_if_beaten(run.monitor, metrics, may_adapt=not options.unlabelled)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Run:
-    """A training whose settings are decided.
-
-    Attributes:
-        options: the options of the command.
-        task: the task.
-        parts: dict, the examples of `"train"`, `"dev"` and perhaps `"test"`.
-        monitor: string, the dev score that chooses the epoch.
-        epochs, batch_size: ints.
-        adapted: optional `Adapted`, the checkpoint after --unlabelled.
-    """
-
-    options: FinetuneOptions
-    task: Task
-    parts: dict[str, Examples]
-    monitor: str
-    epochs: int
-    batch_size: int
-    adapted: Adapted | None
-
-    @property
-    def folder(self) -> pathlib.Path:
-        """The directory of the model."""
-        return pathlib.Path(self.options.output)
-
-    @property
-    def labels(self) -> list[str] | None:
-        """The classes of the training examples, if they have any."""
-        return self.parts["train"].arguments.get("labels")
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The options with what was decided in place of defaults by the data."""
-        decided = {"epochs": self.epochs, "batch_size": self.batch_size}
-        return dataclasses.asdict(self.options) | decided
 
 
 def _check_output(options: FinetuneOptions) -> None:
@@ -245,106 +213,7 @@ def _build(
     return model
 
 
-def _decide(
-    options: FinetuneOptions,
-    model: "AlbertTask",
-    task: Task,
-    parts: dict[str, Examples],
-    adapted: Adapted | None,
-) -> _Run:
-    """Return the training, with the settings that depend on model and examples."""
-    from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
-
-    count = len(parts["train"])
-    run = _Run(
-        options,
-        task,
-        parts,
-        monitor=_monitor(options, model, task, parts["dev"]),
-        epochs=options.epochs or fine_tuning_epochs(count),
-        batch_size=options.batch_size or fine_tuning_batch_size(count),
-        adapted=adapted,
-    )
-    rate = model.peak_learning_rate(count)
-    usual = model.default_learning_rate
-    reason = ""
-    if options.learning_rate is None and rate < usual:
-        reason = (
-            f", lower than {usual:g} because the checkpoint has these labels already "
-            f"and there are only {count:,} examples"
-        )
-    console.print(
-        f"Epochs: {run.epochs}, batch size: {run.batch_size}, "
-        f"learning rate: {rate:g}{reason}",
-        soft_wrap=True,
-    )
-    return run
-
-
-def _monitor(
-    options: FinetuneOptions, model: "AlbertTask", task: Task, dev: Examples
-) -> str:
-    """Return the score that chooses the epoch; raise if the model has none such."""
-    default: Any = model.monitor
-    if options.monitor is None:
-        return default
-    scores = {default}
-    scores.update(task.evaluate(model, dev.select([0]), options.batch_size))
-    scores -= _NOT_TO_MAXIMISE
-    if options.monitor not in scores:
-        raise AlbertError(
-            f"--monitor {options.monitor} is not a score to maximise. Expected one "
-            f"of: {', '.join(sorted(scores))}"
-        )
-    return options.monitor
-
-
-def _train(context: typer.Context, run: _Run, model: "AlbertTask") -> dict[str, Any]:
-    """Train and return the metrics, with those of the test examples."""
-    from albert_tf.tools import class_weights
-    from albert_tf.training.digests import model_digest
-    from albert_tf.training.fine_tuning import FineTuning, fine_tune
-
-    options, task, size = run.options, run.task, run.batch_size
-    train, dev = run.parts["train"], run.parts["dev"]
-    weights = None
-    if options.class_weight:
-        weights = class_weights(train.y, run.labels)
-    # A resumed training must have the same settings and contents of files.
-    identity = {name: run.settings[name] for name in IDENTIFYING}
-    identity["arguments"] = train.arguments
-    identity["model"] = model_digest(model)
-    settings = FineTuning(
-        epochs=run.epochs,
-        batch_size=size,
-        maximise=run.monitor,
-        tune=lambda model: task.tune(model, dev, size),
-        calibrate=lambda model: task.calibrate(model, dev, size),
-        scores=lambda model: task.evaluate(model, dev, size),
-        freeze=options.freeze,
-        patience=options.patience,
-        seed=options.seed,
-        class_weight=weights,
-        settings=identity,
-    )
-    with interruptible(context) as progress:
-        metrics = fine_tune(
-            model,
-            (train.x, train.y),
-            (dev.x, dev.y),
-            run.folder,
-            settings,
-            **progress,
-        )
-    if hasattr(model, "temperature"):
-        metrics["temperature"] = model.temperature
-    if test := run.parts.get("test"):
-        losses = model.evaluate(test.x, test.y, size, verbose=0, return_dict=True)
-        metrics["test"] = losses | task.evaluate(model, test, size)
-    return metrics
-
-
-def _write(run: _Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
+def _write(run: Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
     """Write metrics.json, history.png, the exported models and the model card."""
     from albert_tf.checkpoints.layout import first_line
     from albert_tf.files import remove_directory, write_json
@@ -373,6 +242,7 @@ def _write(run: _Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
     # Last: until then, the same command completes an interrupted run.
     if run.adapted is not None:
         remove_directory(state_folder(folder / ADAPTED))
+        remove_round(folder)
     remove_directory(state_folder(folder))
     best = [
         f"{name} {run.monitor} {metrics[name][run.monitor]:.4f}"
@@ -409,7 +279,7 @@ def _calibration(metrics: dict[str, Any]) -> str:
     return f"Temperature of the scores {metrics['temperature']:.2f}. "
 
 
-def _print_baselines(run: _Run, metrics: dict[str, Any]) -> None:
+def _print_baselines(run: Run, metrics: dict[str, Any]) -> None:
     """Print the monitored score of each baseline."""
     shown = []
     for name, scores in baselines_by(run.monitor, metrics["baselines"]).items():
@@ -420,7 +290,7 @@ def _print_baselines(run: _Run, metrics: dict[str, Any]) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _card(run: _Run, metrics: dict[str, Any]) -> dict[str, Any]:
+def _card(run: Run, metrics: dict[str, Any]) -> dict[str, Any]:
     """Return what the model card has of a training."""
     from albert_tf.model_card import excerpt
 

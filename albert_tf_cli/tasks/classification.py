@@ -11,7 +11,15 @@ from albert_tf_cli.shared.importing import import_tensorflow
 from albert_tf_cli.shared.label_map import check_label_map, likely_option
 from albert_tf_cli.tasks import baselines
 from albert_tf_cli.tasks.pages import TEXTS, Page, all_labels, ranking
-from albert_tf_cli.tasks.task import Examples, Task, read_labelled, text_columns, worst
+from albert_tf_cli.tasks.task import (
+    Examples,
+    Task,
+    as_columns,
+    as_inputs,
+    read_labelled,
+    text_columns,
+    worst,
+)
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.errors import AlbertError, listed
 from albert_tf_lite.exported_model import ExportedModel
@@ -19,6 +27,8 @@ from albert_tf_lite.inputs import class_positions
 
 # The most classes that a mistake of a multi-label model shows.
 MOST_NAMES = 20
+# The probability from which a model learns its own label of a text.
+SURE = 0.8
 
 
 class _Classification(Task):
@@ -107,6 +117,13 @@ class TextClassification(_Classification):
         scores = albert_tf.evaluation.classification_scores(examples.y, names)
         # Keras computes the accuracy, which the micro F1 equals.
         return {"macro_f1": scores["macro_f1"]}
+
+    def own_labels(self, model, x, batch_size):
+        predicted = self.predict(model, x, batch_size)
+        is_sure = predicted["probabilities"].max(axis=-1) >= SURE
+        rows = np.flatnonzero(is_sure)
+        columns = [[part[i] for i in rows] for part in as_columns(x)]
+        return as_inputs(columns), [predicted["label"][i] for i in rows]
 
     def baselines(self, train, dev):
         predictors = {baselines.CONSTANT: baselines.most_frequent(train.y)}

@@ -175,6 +175,15 @@ class Task:
         """Return the parts of an example that files of --unlabelled have."""
         return ("text", "text_pair")[: len(as_columns(train.x))]
 
+    def own_labels(
+        self, model: "AlbertTask", x: Inputs, batch_size: int | None
+    ) -> tuple[Inputs, list] | None:
+        """Return the examples of which a model is sure, and its labels of them.
+
+        `None` for tasks that do not learn labels of their own.
+        """
+        return None
+
     def inputs(self, fields: tuple[str, ...], lines: list[str]) -> Inputs:
         """Return lines as the input of the model; tabs separate its parts."""
         return lines if len(fields) == 1 else split_lines(lines, fields)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from albert_tf_cli.shared.column_options import ColumnOptions
 from albert_tf_cli.shared.early_checks import check_files
-from albert_tf_cli.tasks.task import Examples, Inputs, Task, as_columns
+from albert_tf_cli.tasks.task import Examples, Inputs, Task, as_columns, as_inputs
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
 
@@ -20,11 +20,14 @@ class Unlabelled:
 
     Attributes:
         texts: list of strings, without space around them.
+        examples: the different examples of the files without a text of dev or test, as
+            a model takes them.
         count: int, the examples of the files that have one of these texts.
         left_out: int, the texts of the files that are in dev or test, too.
     """
 
     texts: list[str]
+    examples: Inputs
     count: int
     left_out: int
 
@@ -51,12 +54,14 @@ def read_unlabelled(
     for name, part in parts.items():
         if name != "train":
             held_out.update(_texts(part.x))
-    texts, count, left_out = [], 0, 0
+    texts, rows, count, left_out = [], [], 0, 0
     for path in paths:
         for row in _rows(task, path, columns, fields):
             of_row = _strings(row)
             others = [text for text in of_row if text not in held_out]
             left_out += len(of_row) - len(others)
+            if len(others) == len(of_row):
+                rows.append(row)
             if others:
                 texts += others
                 count += 1
@@ -66,13 +71,20 @@ def read_unlabelled(
             "test, too. --unlabelled needs other texts."
         )
     texts += [text for text in _texts(parts["train"].x) if text not in held_out]
-    return Unlabelled(texts, count, left_out)
+    return Unlabelled(texts, _distinct(rows, len(fields)), count, left_out)
 
 
 def _texts(x: Inputs) -> Iterator[str]:
     """Yield all texts of examples, without space around them."""
     for row in zip(*as_columns(x), strict=True):
         yield from _strings(row)
+
+
+def _distinct(rows: list[tuple], parts: int) -> Inputs:
+    """Return different rows as a model takes them."""
+    by_texts = {tuple(_strings(row)): row for row in rows}
+    columns = [[row[i] for row in by_texts.values()] for i in range(parts)]
+    return as_inputs(columns)
 
 
 def _strings(row: Iterable[str | list[str]]) -> list[str]:

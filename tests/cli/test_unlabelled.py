@@ -15,6 +15,7 @@ from albert_tf.models import (
     AlbertSpellingCorrector,
     AlbertTextClassifier,
 )
+from albert_tf_cli.tasks import classification
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Only .* dev examples"),
@@ -39,7 +40,11 @@ def write(folder, train=LABELLED, dev=DEV):
     return write_start(folder)
 
 
-def test_texts_without_labels_are_learned_before_those_with_labels(tmp_path):
+def test_texts_without_labels_are_learned_before_those_with_labels(
+    tmp_path, monkeypatch
+):
+    # The model learns its answers of all texts.
+    monkeypatch.setattr(classification, "SURE", 0.0)
     start = write(tmp_path)
     texts = tmp_path / "texts.txt"
     texts.write_text(TEXTS, "utf-8")
@@ -53,6 +58,12 @@ def test_texts_without_labels_are_learned_before_those_with_labels(tmp_path):
     assert metrics["adaptation"]["texts"] == 6
     assert metrics["adaptation"]["left_out"] == 1
     assert not (model / "adapted" / ".training").exists()
+    own_labels = metrics["own_labels"]
+    assert own_labels["examples"] == 2
+    assert "Learning 2 examples with labels of the model's own" in printed
+    kept = "after" if own_labels["kept"] else "before"
+    assert metrics["dev"] == own_labels[f"dev {kept}"]
+    assert not (model / "own_labels").exists()
     # Another task starts from the adapted checkpoint.
     adapted = albert_tf.models.AlbertTextRegressor.from_checkpoint(model / "adapted")
     trained = albert_tf.models.AlbertTextClassifier.from_preset(model)
@@ -67,9 +78,10 @@ def test_texts_without_labels_are_learned_before_those_with_labels(tmp_path):
     ("content", "count"),
     [
         ("text\ttext_b\n天地\t上下\n你来\t我来\n", 2),
-        pytest.param("天地\t上下\n你来\t我来\n", 2, marks=pytest.mark.slow),
+        ("天地\t上下\n你来\t我来\n", 2),
     ],
 )
+@pytest.mark.slow
 def test_pairs_without_labels_are_read_as_predict_reads_them(tmp_path, content, count):
     start = write(tmp_path, PAIRS, PAIRS)
     texts = tmp_path / "pairs.txt"

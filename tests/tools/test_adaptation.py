@@ -61,6 +61,7 @@ def test_an_interrupted_adaptation_ends_with_the_same_weights(tmp_path, place):
     assert again["history"] == metrics["history"]
 
 
+@pytest.mark.slow
 def test_a_task_starts_from_an_adapted_checkpoint(tmp_path):
     model = new_model()
     before = model.backbone.get_weights()

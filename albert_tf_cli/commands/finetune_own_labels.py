@@ -1,0 +1,113 @@
+"""The last step of `finetune --unlabelled`: one round of the model's own labels."""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from albert_tf_cli.commands.finetune_training import (
+    Run,
+    batch_size_for,
+    epochs_for,
+    train_model,
+)
+from albert_tf_cli.shared.console import console
+from albert_tf_cli.tasks.task import Examples, as_columns, as_inputs
+from albert_tf_cli.tasks.unlabelled import Unlabelled
+
+if TYPE_CHECKING:
+    from albert_tf.models import AlbertTask
+
+# The model of the round, in the directory of the model until that is complete.
+OWN_LABELS = "own_labels"
+
+
+def learn_own_labels(
+    context: typer.Context,
+    run: Run,
+    model: "AlbertTask",
+    metrics: dict[str, Any],
+    unlabelled: Unlabelled,
+    build: Callable[[], "AlbertTask"],
+) -> tuple[Run, "AlbertTask", dict[str, Any]]:
+    """Train anew on the labels and on the sure answers of the model; keep the better.
+
+    Args:
+        context: the context of the command.
+        run: the training of the model.
+        model: the trained model.
+        metrics: its metrics, as of `train_model`.
+        unlabelled: the texts to answer.
+        build: function that returns the model before its training.
+
+    Returns:
+        The training whose model is better on dev, that model and its metrics.
+    """
+    size = run.batch_size
+    answered = run.task.own_labels(model, unlabelled.examples, size)
+    if answered is None or not answered[1]:
+        return run, model, metrics
+    train = _joined(run.parts["train"], *answered)
+    count = len(answered[1])
+    console.print(
+        f"Learning {count:,} examples with labels of the model's own", soft_wrap=True
+    )
+    # For their number.
+    resized = dataclasses.replace(
+        run,
+        epochs=epochs_for(run.options, len(train)),
+        batch_size=batch_size_for(run.options, len(train)),
+    )
+    second = dataclasses.replace(
+        resized,
+        parts={**run.parts, "train": train},
+        folder=run.folder / OWN_LABELS,
+    )
+    learned = build()
+    scores = train_model(context, second, learned)
+    is_better = _rank(run, scores) > _rank(run, metrics)
+    summary = {
+        "examples": count,
+        "kept": is_better,
+        "dev before": metrics["dev"],
+        "dev after": scores["dev"],
+    }
+    console.print(_outcome(run, summary), soft_wrap=True)
+    if not is_better:
+        return run, model, {**metrics, "own_labels": summary}
+    from albert_tf.files import complete_directory
+
+    with complete_directory(run.folder) as directory:
+        learned.save_to_preset(str(directory))
+    return resized, learned, {**scores, "own_labels": summary}
+
+
+def remove_round(folder: pathlib.Path) -> None:
+    """Remove the model of the round, of which a copy was kept if it is better."""
+    from albert_tf.files import remove_directory
+
+    if (folder / OWN_LABELS).is_dir():
+        remove_directory(folder / OWN_LABELS)
+
+
+def _joined(train: Examples, x: Any, y: list) -> Examples:
+    """Return the training examples and others after them."""
+    pairs = zip(as_columns(train.x), as_columns(x), strict=True)
+    columns = [[*known, *new] for known, new in pairs]
+    return dataclasses.replace(train, x=as_inputs(columns), y=[*train.y, *y])
+
+
+def _rank(run: Run, metrics: dict[str, Any]) -> tuple[float, float, float]:
+    """Return what is larger for a better model, as for a better epoch."""
+    dev = metrics["dev"]
+    score = dev[run.monitor]
+    return score, dev.get("macro_f1", score), -dev["loss"]
+
+
+def _outcome(run: Run, summary: dict[str, Any]) -> str:
+    before = summary["dev before"][run.monitor]
+    after = summary["dev after"][run.monitor]
+    kept = "kept" if summary["kept"] else "not kept"
+    return f"Own labels: dev {run.monitor} {before:.4f} to {after:.4f}, {kept}"
