@@ -1,6 +1,6 @@
-"""Releases with their real weights: the folder ALBERT_TF_RELEASED has one folder each.
+"""Releases with their real weights, as `make test-released` runs them.
 
-`.github/workflows/released.yml` downloads all of them.
+ALBERT_TF_RELEASED is `download`, or a folder that has one folder per release.
 """
 
 import os
@@ -16,9 +16,11 @@ from sklearn.linear_model import LogisticRegression
 import albert_tf
 import zh
 from albert_tf.checkpoints import RELEASES, open_checkpoint
+from albert_tf.checkpoints.download import download_release, fetch_from_hub
 from albert_tf.checkpoints.releases import Release
-from albert_tf.files import file_digest
+from albert_tf.files import HUB, file_digest
 from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier
+from albert_tf.published import compare_with_published
 
 ROOT = pathlib.Path(__file__).parents[2]
 SENTENCES = {
@@ -49,12 +51,25 @@ SENTENCES = {
 }
 
 
+# Known outputs of a conversion that is no release.
+OTHERS = ("hf://uer/albert-base-chinese-cluecorpussmall",)
+
+
 def folder_of(name):
     """Return the folder of a release, or skip the test."""
-    folder = pathlib.Path(os.environ.get("ALBERT_TF_RELEASED", ""), name)
-    if "ALBERT_TF_RELEASED" not in os.environ or not folder.is_dir():
-        pytest.skip(f"ALBERT_TF_RELEASED is not a folder that holds {name}")
-    return folder
+    place = os.environ.get("ALBERT_TF_RELEASED")
+    if place is None:
+        pytest.skip("ALBERT_TF_RELEASED is neither a folder nor `download`")
+    if place != "download":
+        folder = pathlib.Path(place, name.removeprefix(HUB))
+        if not folder.is_dir():
+            pytest.skip(f"{place} does not hold {name}")
+        return folder
+    if name.startswith(HUB):
+        return fetch_from_hub(name)
+    if RELEASES[name].url is None:
+        pytest.skip(f"no address of {name} is known")
+    return download_release(name)
 
 
 def check_release(release, folder):
@@ -77,6 +92,14 @@ def check_release(release, folder):
     right = [x in tokens for x, tokens in zip(sentences.values(), found, strict=True)]
     # A wrong weight anywhere fills in none.
     assert sum(right) >= 3, found
+
+
+@pytest.mark.released
+@pytest.mark.parametrize("name", [*RELEASES, *OTHERS])
+def test_a_release_is_as_it_was_published(name):
+    comparison = compare_with_published(name, folder_of(name))
+    print(*comparison.lines(), sep="\n")
+    assert comparison.problems == []
 
 
 @pytest.mark.released
