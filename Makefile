@@ -18,9 +18,9 @@ export PIP_COMPILE := 0
 # again, for as long as the import takes otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow test-peers test-nightly test-oldest test-notext lint \
-	figures docs notebooks dist benchmark benchmark-convert benchmark-export \
-	benchmark-pretrain-data clean
+.PHONY: demo test test-slow test-peers test-nightly test-oldest test-next test-notext \
+	test-released lint figures docs notebooks dist release-check benchmark \
+	benchmark-convert benchmark-export benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -51,6 +51,11 @@ test-notext: $(VENV)/.installed-test
 	PYTHONPATH='$(CURDIR)/tests/helpers/without_text' PYTHONWARNDEFAULTENCODING=1 \
 		$(PYTEST) -m 'not slow and not nightly and not peers and not released'
 
+# Compare every release with what was published. Downloads gigabytes, or takes them from
+# the folder ALBERT_TF_RELEASED.
+test-released: $(VENV)/.installed-test
+	ALBERT_TF_RELEASED='$(or $(ALBERT_TF_RELEASED),download)' $(PYTEST_ENV) $(BIN)/python -m pytest -m released -rs
+
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 	$(BIN)/python scripts/figures.py --check
@@ -68,12 +73,15 @@ benchmark: $(VENV)/.installed-peers
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
-# The wheel and the source distribution of both, in dist/.
+# The wheel and the source distribution of both, in dist/, and what they contain, in
+# sboms/. The same commit gives the same bytes.
 dist: $(VENV)/.installed-release
-	rm -rf dist
-	$(BIN)/python -m build
-	$(BIN)/python -m build --outdir dist $(LITE)
+	$(BIN)/python scripts/distributions.py
 	$(BIN)/twine check --strict dist/*
+
+# What is missing to publish the version. Installs TensorFlow once per Python.
+release-check: $(VENV)/.installed-test $(VENV)/.installed-release
+	$(BIN)/python scripts/release_check.py
 
 # Execute the sources in notebooks/ again and store the outputs.
 notebooks: $(VENV)/.installed
@@ -93,7 +101,7 @@ benchmark-pretrain-data: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.speed.pretrain_data '$(TEXTS)'
 
 clean:
-	rm -rf $(VENV) $(SERVING) $(OLDEST) build $(LITE)/build demo_output dist site
+	rm -rf $(VENV) $(SERVING) $(OLDEST) build $(LITE)/build demo_output dist sboms site
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

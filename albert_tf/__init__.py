@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import os
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # These run on every backend of Keras, or need none; all else needs TensorFlow.
 _FOLDERS = ("backbone", "data", "evaluation", "layers", "pretraining", "training")

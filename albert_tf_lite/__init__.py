@@ -10,7 +10,7 @@ from albert_tf_lite.pipelines import pipeline
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "AlbertError",

@@ -6,73 +6,27 @@ numbers.
 """
 
 import ast
-import contextlib
-import decimal
-import io
 import os
 import pathlib
 import re
 import shlex
-import subprocess
 import sys
 import zipfile
 
 import pytest
+from pages import FENCE, PAGES, RELEASES, blocks_of, check_output, name_of, run
 from processes import PATH
 
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDERS = ("benchmarks", "deploy", "examples")
-# Names of releases in the pages. A folder of the name comes before the release.
-RELEASES = ("albert_tiny_zh", "albert_base_zh", "albert_base_zh_google")
-# Blocks that other tests run, or that need a network, a server or hours. Each is a
-# pattern and the reason.
-NOT_RUN = {
-    r"^pip install|^python3 -m venv": "installs",
-    r"^make ": "is a target of the Makefile",
-    r"docker |tensorflow/serving": "starts a container",
-    r"albert-tf demo ": "serves a page until Ctrl-C; tests/cli/test_demo.py",
-    r"serving_client\.py": "needs a server; tests/examples/test_serving_client.py",
-    r"RAY_ADDRESS|--coordinator": "needs a cluster; nightly tests",
-    r"albert-tf download [a-z]|hf://|HF_ENDPOINT": "downloads; test_download.py",
-    r"^gunicorn ": "serves until Ctrl-C",
-    r"service/service\.py|^curl ": "serves; tests/examples/test_service.py",
-    r"^hf upload ": "uploads to an account",
-    r"corpus/\*\.txt|--steps 10000": "pretrains for hours",
-    r"ALBERT_TF_RELEASED": "needs released weights",
-    r"^python -m benchmarks\.": "measures for minutes",
-    r"albert_star_rating|StarRating|star-rating": "tests/test_new_task.py",
-    r"^from optimum": "optimum is not installed for the tests",
-    r"^from cleanlab": "cleanlab is not installed for the tests",
-    r"^import faiss": "faiss is not installed for the tests",
-    r"KERAS_BACKEND": "needs JAX; below, where it is installed beside TensorFlow",
-}
 JAX_PAGES = ("tutorials/pretraining.md", "guides/several_machines.md")
 # Stands for a data set that cannot be bundled.
 OCNLI = '{"sentence1": "他在踢球。", "sentence2": "他在运动。", "label": "entailment"}'
-PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 # Pages without commands that train for less than a few seconds.
 FAST = ("guides/tokenizers.md", "guides/backbone.md")
 # The first pages of a new user; `make demo` trains and exports like the quickstart, and
 # the README trains like the index. The others train for minutes on one core.
 SLOW = ("README.md", "install.md")
-NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def name_of(page):
-    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
-
-
-def blocks_of(page):
-    """Return `[language, code, expected output or None]` of each block that runs."""
-    blocks = []
-    for language, code in FENCE.findall(page.read_text("utf-8")):
-        if language in ("python", "sh"):
-            reasons = [x for x in NOT_RUN if re.search(x, code, re.MULTILINE)]
-            blocks.append([language, code, None] if not reasons else None)
-        elif language == "text" and blocks and blocks[-1]:
-            blocks[-1][2] = code
-    return [x for x in blocks if x]
 
 
 def without_comments(blocks):
@@ -116,33 +70,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(language, code, namespace):
-    """Run a block and return what it prints to standard output."""
-    if language == "sh":
-        command = ["bash", "-euo", "pipefail", "-c", code]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        exec(compile(code, "block", "exec"), namespace)
-    return output.getvalue()
-
-
-def words(text):
-    """Return the lines of an output without numbers and spaces."""
-    lines = [re.sub(r"\s+", "", NUMBER.sub("#", x)) for x in text.splitlines()]
-    return [x for x in lines if x]
-
-
-def is_close(found, printed):
-    """Compare integers exactly, floats within one unit of the last printed digit."""
-    if re.fullmatch(r"[\d,]+", printed):
-        return found == printed
-    *_, exponent = decimal.Decimal(printed).as_tuple()
-    return abs(float(found) - float(printed)) < 1.01 * 10**exponent
-
-
 @pytest.mark.traced
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
@@ -158,9 +85,7 @@ def test_the_blocks_of_a_page_run(page, folder):
     for language, code, expected in blocks_of(page):
         output = run(language, code, namespace)
         if expected is not None:
-            assert words(output) == words(expected), code
-            numbers = zip(NUMBER.findall(output), NUMBER.findall(expected), strict=True)
-            assert [x for x in numbers if not is_close(*x)] == [], code
+            check_output(output, expected, code)
 
 
 @pytest.mark.nightly
