@@ -118,8 +118,8 @@ def compare_with_published(
         A `Comparison`, whose `problems` are empty if all is as published.
 
     Raises:
-        CheckpointError: if the checkpoint is damaged, or its shapes are not those of its
-            config.
+        CheckpointError: if the checkpoint is damaged, or its shapes are not those of
+            its config.
 
     Example:
     ```python
