@@ -19,7 +19,7 @@ SHOWN_LABELS = 20
 # Chinese names of the rows of a table of baselines.
 _CHINESE_ROWS = {
     "this model": "本模型",
-    "constant answer": "固定回答",
+    "constant answer": "固定预测",
     "TF-IDF with logistic regression": "TF-IDF + 逻辑回归",
     "TF-IDF with ridge regression": "TF-IDF + 岭回归",
     "cosine of TF-IDF": "TF-IDF 余弦相似度",

@@ -24,6 +24,7 @@ PAGES = {
     "CHANGELOG.md": "about/changelog.md",
     "benchmarks/results/README.md": "about/figures.md",
     "examples/albert_micro_zh/README.md": "checkpoints/bundled_model.md",
+    "examples/albert_micro_zh/TRAINING.md": "checkpoints/bundled_training.md",
 }
 # Files of the repository that are copied to the site.
 FILES = (

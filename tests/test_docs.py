@@ -175,6 +175,19 @@ def test_the_package_is_described_in_the_same_words():
     assert albert_tf.__version__ in " ".join(top)
 
 
+def test_chinese_pages_use_the_words_of_the_glossary():
+    glossary = (ROOT / "docs/contributing/chinese.md").read_text("utf-8")
+    rows = re.findall(r"^\| [^|]+ \| [^|]+ \| ([^|]+) \|$", glossary, re.MULTILINE)
+    refused = [word for row in rows[1:] for word in row.split("、")]
+    assert len(refused) > 30
+    texts = [x for x in PAGES if original_of(x)] + [ROOT / "examples/README.zh.md"]
+    for name in ("albert_tf_cli/shared/chinese_help.json", "albert_tf/model_card.py"):
+        texts.append(ROOT / name)
+    for path in texts:
+        text = path.read_text("utf-8")
+        assert [word for word in refused if word in text] == [], path
+
+
 def test_pages_count_tasks_and_releases():
     """Numbers that a new task or release would make wrong."""
     from albert_tf.checkpoints import RELEASES

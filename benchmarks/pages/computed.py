@@ -51,6 +51,7 @@ def computed(results):
         },
         "pretrain_rates": pretrain_rates(results["pretrain_data"]["rows"]),
         "speeds": {file: speeds(results[file]) for file in CLASSIFIED},
+        "read_billion": read_billion(results["bundled_training"]),
         "spread": spreads(results),
         # The Chinese unit of large numbers.
         "trained_yi": 10 * results["bundled_training"]["pretraining"]["billion tokens"],
@@ -163,6 +164,11 @@ def machine(found):
         english += f" with {units[0]}"
         chinese += f"（{units[0]}）"
     return {"english": english, "chinese": chinese}
+
+
+def read_billion(training):
+    """Return the billions of tokens that both pretraining runs read."""
+    return sum(training[x]["billion tokens"] for x in ("pretraining", "continued"))
 
 
 # === Accuracy ===
