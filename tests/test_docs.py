@@ -18,7 +18,7 @@ from pages import FENCE, PAGES, RELEASES, blocks_of, check_output, name_of, run
 from processes import PATH
 
 ROOT = pathlib.Path(__file__).parents[1]
-FOLDERS = ("benchmarks", "deploy", "examples")
+FOLDERS = ("benchmarks", "deploy", "docs", "examples")
 JAX_PAGES = ("tutorials/pretraining.md", "guides/several_machines.md")
 # Stands for a data set that cannot be bundled.
 OCNLI = '{"sentence1": "他在踢球。", "sentence2": "他在运动。", "label": "entailment"}'

@@ -50,6 +50,7 @@ NOT_RUN = {
 IN_A_CHECKOUT = {
     INSTALLS: "installs; tests/test_shipped.py",
     rf"{SERVES}|^curl ": "serves; tests/examples/test_service.py",
+    r"^pip download": "needs a network",
 }
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
