@@ -10,6 +10,7 @@ and serve run, too.
 
 import contextlib
 import decimal
+import importlib.util
 import io
 import os
 import pathlib
@@ -47,6 +48,8 @@ NOT_RUN = {
     r"^import faiss": "faiss is not installed for the tests",
     r"KERAS_BACKEND": "needs JAX; tests/test_docs.py, where it is installed",
 }
+if importlib.util.find_spec("optuna") is None:
+    NOT_RUN[r"^import optuna"] = "Optuna is not installed"
 IN_A_CHECKOUT = {
     INSTALLS: "installs; tests/test_shipped.py",
     rf"{SERVES}|^curl ": "serves; tests/examples/test_service.py",
