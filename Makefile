@@ -3,6 +3,8 @@ VENV := .venv
 # With the TensorFlow of the newest released TensorFlow Serving.
 SERVING := .venv-serving
 OLDEST := .venv-oldest
+NEXT := .venv-next
+NEXT_UV = VIRTUAL_ENV=$(NEXT) $(NEXT)/bin/uv pip install --quiet
 BIN := $(VENV)/bin
 # A distribution of its own, which the other one requires.
 LITE := ./albert_tf_lite
@@ -44,6 +46,12 @@ test-nightly: $(VENV)/.installed-nightly $(SERVING)/.installed
 # The lower bounds of pyproject.toml.
 test-oldest: $(OLDEST)/.installed
 	$(PYTEST_ENV) $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal \
+		-m 'not slow and not nightly and not peers and not released'
+
+# Candidates of TensorFlow and development versions of Keras and KerasHub, of which not
+# all are compatible with each other. NumPy 2.5 needs PYTHON=python3.12 or later.
+test-next: $(NEXT)/.installed
+	$(PYTEST_ENV) $(NEXT)/bin/python -m pytest -n 2 --dist worksteal \
 		-m 'not slow and not nightly and not peers and not released'
 
 # As on Windows, without tensorflow-text and fcntl. Skips tests marked `text_ops`.
@@ -101,7 +109,7 @@ benchmark-pretrain-data: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.speed.pretrain_data '$(TEXTS)'
 
 clean:
-	rm -rf $(VENV) $(SERVING) $(OLDEST) build $(LITE)/build demo_output dist sboms site
+	rm -rf $(VENV) $(SERVING) $(OLDEST) $(NEXT) build $(LITE)/build demo_output dist sboms site
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -141,4 +149,16 @@ $(OLDEST)/.installed: pyproject.toml
 	$(OLDEST)/bin/python -m pip install --quiet uv
 	VIRTUAL_ENV=$(OLDEST) $(OLDEST)/bin/uv pip install --quiet \
 		--resolution lowest-direct --editable $(LITE) --editable '.[test]'
+	touch $@
+
+# The tests of TensorFlow Text are skipped where it cannot be installed.
+$(NEXT)/.installed: pyproject.toml tests/next_versions.txt
+	$(PYTHON) -m venv $(NEXT)
+	$(NEXT)/bin/python -m pip install --quiet uv
+	$(NEXT_UV) --override tests/next_versions.txt --editable $(LITE) \
+		--editable '.[test]' 'keras-nightly>=3.16.0.dev0' \
+		'keras-hub-nightly>=0.33.0.dev0' 'keras-nlp-nightly>=0.33.0.dev0'
+	$(NEXT_UV) --no-deps 'tensorflow-text>=2.22.0.dev0' \
+		|| $(NEXT_UV) --no-deps 'tensorflow-text-nightly>=2.22.0.dev0' \
+		|| echo 'Without tensorflow-text'
 	touch $@

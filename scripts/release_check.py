@@ -114,6 +114,8 @@ def builds(folder: pathlib.Path) -> list[str]:
 def shipped(wheels: pathlib.Path) -> list[str]:
     """Run the tests of the wheels in empty environments; return those that fail."""
     command = [sys.executable, "-m", "pytest", "-q", "-rf", "tests/test_shipped.py"]
+    # Installing TensorFlow may take longer on a busy machine.
+    command += ["-o", "faulthandler_timeout=0"]
     environment = {**os.environ, "ALBERT_TF_DIST": str(wheels)}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True

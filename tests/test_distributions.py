@@ -1,8 +1,9 @@
 """The wheels, built from the source distributions, are complete."""
 
+import json
+import os
 import pathlib
-import subprocess
-import sys
+import runpy
 import tarfile
 import tomllib
 import zipfile
@@ -18,7 +19,6 @@ EXAMPLES = ROOT / "examples"
 PACKAGES = ("albert_tf", "albert_tf_cli", "zh")
 # Without TensorFlow.
 SCRIPT = """
-import sys
 from albert_tf.files import find_bundled
 print(*map(find_bundled, sys.argv[1:]), sep="\\n")
 """
@@ -27,8 +27,7 @@ print(*map(find_bundled, sys.argv[1:]), sep="\\n")
 def build_wheel(project, tmp_path):
     """Build the source distribution and from it the wheel; return it unpacked."""
     pytest.importorskip("build")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path]
-    subprocess.run([*command, project], check=True, capture_output=True)
+    runpy.run_path(str(ROOT / "scripts/distributions.py"))["build"](project, tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
@@ -41,6 +40,36 @@ def test_both_distributions_have_one_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert albert_tf.__version__ == albert_tf_lite.__version__
     assert f"albert-tf-lite=={albert_tf.__version__}" in project["dependencies"]
+
+
+@pytest.mark.nightly
+def test_a_commit_gives_the_same_bytes_and_a_list_of_them(tmp_path, monkeypatch):
+    pytest.importorskip("cyclonedx")
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import distributions
+    import software_lists
+
+    first = distributions.build_all(tmp_path / "dist")
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    mask = os.umask(0o077)
+    try:
+        assert distributions.build_all(tmp_path / "again") == first
+    finally:
+        os.umask(mask)
+    assert [x.rpartition(".")[2] for x in first] == ["whl", "gz"] * 2
+
+    lists = software_lists.write_all(
+        tmp_path / "dist", tmp_path / "sboms", 1_700_000_000
+    )
+    for wheel, path in zip(sorted(tmp_path.glob("dist/*.whl")), lists, strict=True):
+        components = json.loads(path.read_text("utf-8"))["components"]
+        with zipfile.ZipFile(wheel) as archive:
+            packed = {x for x in archive.namelist() if not x.endswith("/RECORD")}
+        nested = [y for x in components for y in x.get("components", ())]
+        files = {x["name"] for x in [*components, *nested] if x["type"] == "file"}
+        assert files == packed
+        required = {x["name"] for x in components if x.get("scope") == "required"}
+        assert "numpy" in required or {"tensorflow", "albert-tf-lite"} <= required
 
 
 @pytest.mark.nightly

@@ -59,7 +59,7 @@ def litert(
         FileExistsError: if `path` is a file of another kind.
         AlbertError: if the class of the task or `precision` is not supported, a length
             is below 5, `batch_tokens` is negative, or the model has no preprocessor or
-            is quantized.
+            is quantized, or TensorFlow has no converter.
 
     Example:
     ```python
@@ -69,6 +69,7 @@ def litert(
     """
     check_backend()
     check_replaced(path, ".tflite")
+    _check_converter()
     settings = describe(task, precision, ("float32", "float16", "int8"))
     if settings["task"] in ("question-answering", "multiple-choice"):
         raise AlbertError(
@@ -96,6 +97,16 @@ def litert(
         # As TensorFlow's own tools do. Interpreters do not read that far.
         with zipfile.ZipFile(temporary, "a", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False))
+
+
+def _check_converter():
+    """Raise if this TensorFlow no longer has the converter, which is to leave it."""
+    if getattr(tf, "lite", None) is None:
+        raise AlbertError(
+            f"TensorFlow {tf.__version__} has no tf.lite, whose converter writes "
+            "LiteRT files. Export in an environment with TensorFlow 2.21, or use "
+            "albert_tf.export.onnx."
+        )
 
 
 def _convert(task, shapes, precision, output):

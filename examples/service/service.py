@@ -6,7 +6,8 @@
 
 It starts one worker process per CPU that the container may use, each with one thread of
 the network. The requests that arrive while a batch is answered are the next batch.
-SIGTERM lets the workers answer the requests that they have, for 30 seconds.
+SIGTERM lets the workers answer the requests that they have, for 30 seconds. SIGHUP
+replaces them one by one, by workers that open the file that MODEL names by then.
 
 The environment sets MODEL (an exported file or a model directory; model.onnx by
 default), ABSTAIN (the score below which a classifier or tagger does not answer), HOST,
@@ -191,6 +192,9 @@ def serve(app: str, folder: str | os.PathLike) -> None:
             workers=int(os.environ.get("WORKERS", "0")) or available_cpus(),
             access_log=False,
             timeout_graceful_shutdown=30,
+            # By default, a worker that is not imported after five seconds is killed, so
+            # that on a slow machine none ever starts.
+            timeout_worker_healthcheck=120,
         )
 
 

@@ -398,6 +398,11 @@ def test_what_cannot_be_exported_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("keras.backend.backend", lambda: "jax")
     with pytest.raises(ValueError, match="Keras runs on jax, but this export needs"):
         litert(task, tmp_path / "model")
+    monkeypatch.undo()
+    # As in TensorFlows to come.
+    monkeypatch.setattr(tf, "lite", None)
+    with pytest.raises(albert_tf.AlbertError, match="has no tf.lite, whose converter"):
+        litert(task, tmp_path / "model")
 
 
 @pytest.mark.parametrize(
