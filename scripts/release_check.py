@@ -56,6 +56,7 @@ def versions() -> list[str]:
         "pyproject.toml (albert-tf-lite)": [
             x.partition("==")[2] for x in required if x.startswith("albert-tf-lite")
         ],
+        "README.md": re.findall(r"version (\d[\w.]*\w)", text_of("README.md"))[:1],
         "CITATION.cff": re.findall(r"^version: (.+)$", text_of("CITATION.cff"), re.M),
         "CHANGELOG.md": re.findall(r"^## ([\d.]+)", text_of("CHANGELOG.md"), re.M)[:1],
     }
