@@ -33,6 +33,9 @@ from albert_tf_lite.inputs import as_list
 
 # Decoded together, padded to the longest.
 TEXTS_AT_A_TIME = 64
+# The learning rate as a multiple of that of other tasks. On 800 and 3,000 texts of the
+# People's Daily, it gave 2 to 3 points of F1.
+RATE = 2.5
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -141,6 +144,10 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     @temperature.setter
     def temperature(self, temperature: float) -> None:
         self._temperature = check_temperature(temperature)
+
+    @property
+    def default_learning_rate(self) -> float:
+        return RATE * super().default_learning_rate
 
     @classmethod
     def read_heads(cls, checkpoint, arguments):

@@ -13,8 +13,8 @@ from albert_tf_cli.commands.finetune_unlabelled import (
     ADAPTED,
     Adapted,
     adapt_to,
+    distrust_head,
     read_texts,
-    warn_of_trained_head,
 )
 from albert_tf_cli.shared.column_options import columns_of
 from albert_tf_cli.shared.console import console, format_value
@@ -202,9 +202,7 @@ def _build(
         learning_rate = fine_tuning_learning_rate(width, random_weights=True)
     if adapted is not None:
         adapted.load_into(model.backbone)
-        warn_of_trained_head(model, train)
-        # Also for few examples of labels that the checkpoint has.
-        learning_rate = learning_rate or model.default_learning_rate
+        distrust_head(model, train)
     model.compile(
         learning_rate=learning_rate,
         ema_momentum=options.ema_momentum,

@@ -58,8 +58,8 @@ def read_texts(
     return None
 
 
-def warn_of_trained_head(model: "AlbertTask", train: Examples) -> None:
-    """Warn if a head was trained for other weights than the adapted ones."""
+def distrust_head(model: "AlbertTask", train: Examples) -> None:
+    """Take a head that was trained for other weights as a new one, and warn."""
     if model.heads and model.is_trained_for(train.x, train.y):
         warnings.warn(
             "The checkpoint has a head for these labels, which belongs to its weights "
@@ -67,6 +67,7 @@ def warn_of_trained_head(model: "AlbertTask", train: Examples) -> None:
             "--unlabelled, which may be better, for entities above all.",
             stacklevel=2,
         )
+        model.starts_trained = False
 
 
 def adapt_to(
