@@ -21,7 +21,8 @@ from typing import Any
 import filelock
 import numpy as np
 
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
+from albert_tf_lite.pointers import read_bytes
 
 # The folder in an output directory with the state of an unfinished training.
 BACKUP = ".training"
@@ -316,6 +317,33 @@ def read_template(package: str, name: str) -> string.Template:
     """Return a text file with `$names` from the folder `templates` of a package."""
     file = importlib.resources.files(package).joinpath("templates", name)
     return string.Template(file.read_text("utf-8"))
+
+
+def read_json(
+    path: str | os.PathLike,
+    kind: type,
+    expected: str = "",
+    error: type[AlbertError] = AlbertError,
+) -> Any:
+    """Return the content of a JSON file; raise an `error` if it is not of a `kind`.
+
+    Args:
+        path: the file.
+        kind: `dict` or `list`.
+        expected: optional string for the error, what the file should hold.
+        error: the class of the error.
+    """
+    try:
+        # Some editors on Windows write a byte order mark, which JSON does not allow.
+        content = json.loads(read_bytes(path).decode("utf-8-sig"))
+    except AlbertError:
+        raise
+    except (ValueError, RecursionError) as reason:
+        raise error(f"{path} is not a JSON file: {first_line(reason)}.") from reason
+    if not isinstance(content, kind):
+        expected = expected or f"a JSON {'object' if kind is dict else 'list'}"
+        raise error(f"{path} must hold {expected}. Found: {type(content).__name__}")
+    return content
 
 
 def write_json(path: str | os.PathLike, fields: dict | list) -> None:

@@ -39,7 +39,7 @@ def _sigmoid(x):
     return (np.tanh(x / 2) + 1) / 2
 
 
-_ACTIVATIONS = {"softmax": _softmax, "sigmoid": _sigmoid, None: lambda x: x}
+ACTIVATIONS = {"softmax": _softmax, "sigmoid": _sigmoid, None: lambda x: x}
 
 
 def probabilities_of(outputs: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
@@ -49,7 +49,7 @@ def probabilities_of(outputs: np.ndarray, settings: dict[str, Any]) -> np.ndarra
     versions.
     """
     scaled = outputs / settings.get("temperature", 1.0)
-    return _ACTIVATIONS[settings["activation"]](scaled)
+    return ACTIVATIONS[settings["activation"]](scaled)
 
 
 def classify(outputs: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray]:

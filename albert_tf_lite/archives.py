@@ -6,12 +6,12 @@ import zipfile
 from albert_tf_lite.errors import AlbertError
 
 
-def check_expansion(path: str | os.PathLike, expanded: int) -> None:
-    """Raise if a file expands to more than 20 times its size, and to more than 1 MB.
+def check_expansion(path: str | os.PathLike, expanded: int, most: int = 20) -> None:
+    """Raise if a file expands to more than `most` times its size and 1 MB.
 
-    The environment variable ALBERT_TF_MAX_EXPANSION allows another number.
+    The environment variable ALBERT_TF_MAX_EXPANSION allows a larger number.
     """
-    most = int(os.environ.get("ALBERT_TF_MAX_EXPANSION", 20))
+    most = max(int(os.environ.get("ALBERT_TF_MAX_EXPANSION", 0)), most)
     if expanded > max(most * os.path.getsize(path), 1_000_000):
         raise AlbertError(
             f"{path} expands to more than {most} times its size, as a decompression "
@@ -20,7 +20,7 @@ def check_expansion(path: str | os.PathLike, expanded: int) -> None:
         )
 
 
-def check_zip(path: str | os.PathLike) -> None:
-    """Raise if a zip archive expands to more than 20 times its size."""
+def check_zip(path: str | os.PathLike, most: int = 20) -> None:
+    """Raise if a zip archive expands to more than `most` times its size."""
     with zipfile.ZipFile(path) as archive:
-        check_expansion(path, sum(x.file_size for x in archive.infolist()))
+        check_expansion(path, sum(x.file_size for x in archive.infolist()), most)

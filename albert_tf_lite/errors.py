@@ -38,6 +38,11 @@ def listed(values: Iterable, maximum: int = 5) -> str:
     return f"{values[:maximum]}{more}"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an exception of a library, at most 300 characters."""
+    return (str(error).strip() or repr(error)).splitlines()[0][:300]
+
+
 class MissingPackageError(AlbertError, ImportError):
     """An optional package is not installed."""
 

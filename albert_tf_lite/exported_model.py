@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.changes import changed_error
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
 from albert_tf_lite.inputs import as_texts, check_integer
 from albert_tf_lite.packing import (
     QUESTION_SPECIAL,
@@ -27,6 +27,7 @@ from albert_tf_lite.packing import (
     windows_of,
 )
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
+from albert_tf_lite.settings import check_settings
 from albert_tf_lite.spans import ContextLogits, WindowLogits
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.tokens import Tokens
@@ -112,12 +113,19 @@ class ExportedModel:
         self.path = os.path.abspath(path)
         self._process = os.getpid()
         try:
-            self._read_settings(json.loads(settings))
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise AlbertError(
-                f"The settings in {path} are damaged. Export the model again. "
-                f"({type(error).__name__}: {error})"
-            ) from error
+            self._read_settings(check_settings(json.loads(settings)))
+        # SentencePiece raises a RuntimeError for a damaged vocabulary.
+        except (ValueError, LookupError, TypeError, RuntimeError) as error:
+            if isinstance(error, ImportError):
+                raise
+            raise self._damaged(first_line(error)) from error
+
+    def _damaged(self, reason: str) -> AlbertError:
+        """Return the error about settings that do not fit each other or the network."""
+        return AlbertError(
+            f"The settings in {self.path} are damaged. Export the model again. "
+            f"({reason})"
+        )
 
     def _read_settings(self, settings: dict[str, Any]) -> None:
         self.settings = settings
@@ -144,7 +152,11 @@ class ExportedModel:
 
     def __reduce__(self) -> tuple:
         # Other processes open the file.
-        return _open_same, (type(self), self.path, self.threads, self.digest)
+        return _open_same, (self._opener(), self.path, self.threads, self.digest)
+
+    def _opener(self) -> Callable[..., "ExportedModel"]:
+        """Return what opens the file, with the path and the threads."""
+        return type(self)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -421,9 +433,9 @@ class _CutContext(NamedTuple):
     first: int  # Its first token in a row.
 
 
-def _open_same(cls, path, threads, digest):
+def _open_same(opener, path, threads, digest):
     """Open the file of a model in another process; raise if it is another one."""
-    model = cls(path, threads)
+    model = opener(path, threads)
     if model.digest != digest:
         raise changed_error(path)
     return model

@@ -1,19 +1,25 @@
 """Models in LiteRT files."""
 
-import contextlib
 import functools
 import math
 import os
 import threading
 import zipfile
-from collections.abc import Iterable
+import zlib
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from albert_tf_lite.archives import check_expansion
 from albert_tf_lite.changes import change_check
 from albert_tf_lite.cpus import available_cpus
-from albert_tf_lite.errors import AlbertError, hide_exit, import_extra, silent_stderr
+from albert_tf_lite.errors import (
+    AlbertError,
+    first_line,
+    hide_exit,
+    import_extra,
+    silent_stderr,
+)
 from albert_tf_lite.exported_model import SETTINGS, ExportedModel, check_network
 from albert_tf_lite.inputs import check_integer
 from albert_tf_lite.packing import INPUTS
@@ -33,11 +39,15 @@ class LiteRTModel(ExportedModel):
         path: path of the .tflite file, which includes settings and vocabulary.
         threads: optional int. Threads of the network, by default one per CPU and at
             most four.
+        allow_unchecked: bool. Open a file without the checksum of its network, such as
+            one of an earlier version. A damaged or hostile network can crash the
+            process, so pass `True` only for files that you trust.
 
     Raises:
         FileNotFoundError: if the file does not exist.
         ImportError: if ai-edge-litert is not installed.
-        AlbertError: if the file was not written by `albert_tf.export.litert`.
+        AlbertError: if the file was not written by `albert_tf.export.litert`, is
+            damaged, or has no checksum.
 
     Example:
     ```python
@@ -46,7 +56,13 @@ class LiteRTModel(ExportedModel):
     ```
     """
 
-    def __init__(self, path: str | os.PathLike, threads: int | None = None):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        threads: int | None = None,
+        *,
+        allow_unchecked: bool = False,
+    ):
         if threads is not None:
             threads = check_integer("threads", threads)
         self.threads, self._check_unchanged = threads, change_check(path)
@@ -55,35 +71,57 @@ class LiteRTModel(ExportedModel):
             options = import_extra("ai_edge_litert.options")
             environment = _litert_environment()
         check_downloaded(path)
-        settings = None
-        with (
-            contextlib.suppress(zipfile.BadZipFile, KeyError),
-            # Appended to the network.
-            zipfile.ZipFile(path) as archive,
-        ):
-            check_expansion(path, archive.getinfo(SETTINGS).file_size)
-            settings = archive.read(SETTINGS)
-            size = min(x.header_offset for x in archive.infolist())
+        settings, size = _read_archive(path)
         super().__init__(path, settings)
-        check_network(path, size, self.settings.get("sha256"))
+        self._allows_unchecked = allow_unchecked
+        expected = self.settings.get("sha256")
+        if expected is None and not allow_unchecked:
+            raise AlbertError(
+                f"{path} has no checksum: it is of an earlier version, or another tool "
+                "has changed it. Export the model again or, if you trust the file, "
+                "open it by LiteRTModel(path, allow_unchecked=True)."
+            )
+        check_network(path, size, expected)
         # With the cache each weight is packed for the processor once, instead of once
         # per layer and length: 0.1 instead of 1.4 GB for the base size.
         cache = {"xnnpack_weight_cache_path": ":memory"}
         threads = threads or min(available_cpus(), _MOST_THREADS)
         cpu = options.CpuOptions(num_threads=threads, **cache)
-        self.lengths: list[int] = self.settings["lengths"]
+        if "lengths" not in self.settings:
+            raise self._damaged("lengths is missing.")
+        self.lengths: list[int] = sorted(self.settings["lengths"])
         # Files of earlier versions have signatures for one text.
         shapes = shapes_of(self.lengths, self.settings.get("batch_tokens", 0))
         # The most texts per call, by length.
         self.batch_sizes = {length: count for count, length in shapes}
         self._lock = threading.Lock()
-        with silent_stderr():
-            self._network = compiled_model.CompiledModel.from_file(
-                str(path),
-                options=options.Options(cpu_options=cpu),
-                environment=environment,
-            )
-            self._buffers = {shape: self._create_buffers(*shape) for shape in shapes}
+        try:
+            with silent_stderr():
+                self._network = compiled_model.CompiledModel.from_file(
+                    str(path),
+                    options=options.Options(cpu_options=cpu),
+                    environment=environment,
+                )
+                self._check_signatures(shapes)
+                self._buffers = {x: self._create_buffers(*x) for x in shapes}
+        except AlbertError:
+            raise
+        # The errors of LiteRT have no common class.
+        except Exception as error:
+            raise AlbertError(
+                f"LiteRT cannot open {path}: {first_line(error)}. Export the model "
+                "again."
+            ) from error
+
+    def _opener(self) -> Callable[..., ExportedModel]:
+        return functools.partial(type(self), allow_unchecked=self._allows_unchecked)
+
+    def _check_signatures(self, shapes: list[tuple[int, int]]) -> None:
+        """Raise unless the network has the signatures of the settings."""
+        found = self._network.get_signature_list()
+        for shape in shapes:
+            if signature(*shape) not in found:
+                raise self._damaged(f"The network has no {signature(*shape)}.")
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         # [3, batch, time].
@@ -160,6 +198,30 @@ def shapes_of(lengths: Iterable[int], batch_tokens: int) -> list[tuple[int, int]
 def signature(count: int, length: int) -> str:
     """Return the name of the signature of `count` texts."""
     return f"tokens_{length}" + (f"_texts_{count}" if count > 1 else "")
+
+
+def _read_archive(path: str | os.PathLike) -> tuple[bytes | None, int]:
+    """Return the settings behind a network, and the size of this.
+
+    The settings are `None` for a file without them.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_expansion(path, archive.getinfo(SETTINGS).file_size)
+            size = min(x.header_offset for x in archive.infolist())
+            return archive.read(SETTINGS), size
+    except AlbertError:
+        raise
+    # The module raises these for damaged, encrypted and foreign archives.
+    except (
+        zipfile.BadZipFile,
+        LookupError,
+        EOFError,
+        ValueError,
+        RuntimeError,
+        zlib.error,
+    ):
+        return None, 0
 
 
 @functools.cache

@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 
 from albert_tf_lite.changes import change_check
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.errors import AlbertError, first_line, import_extra
 from albert_tf_lite.exported_model import (
     SETTINGS,
     ExportedModel,
@@ -15,8 +15,8 @@ from albert_tf_lite.exported_model import (
     onnx_checksum,
 )
 from albert_tf_lite.inputs import check_integer
-from albert_tf_lite.lines import split_lines
 from albert_tf_lite.onnx_metadata import read_metadata
+from albert_tf_lite.packing import INPUTS
 from albert_tf_lite.pointers import check_downloaded
 
 
@@ -71,16 +71,34 @@ class OnnxModel(ExportedModel):
         # The errors of ONNX Runtime have no common class.
         except Exception as error:
             raise AlbertError(
-                f"ONNX Runtime cannot open {path}: {split_lines(str(error))[0]}. If "
+                f"ONNX Runtime cannot open {path}: {first_line(error)}. If "
                 "its weights are in another file, put that beside it. Otherwise, "
                 "export the model again."
             ) from error
         # Another file may have come between the checksum and the session.
         self._check_unchanged()
+        self._check_outputs()
+
+    def _check_outputs(self) -> None:
+        """Raise unless the network has the inputs and the output of the settings."""
+        inputs = sorted(x.name for x in self._session.get_inputs())
+        shapes = {x.name: x.shape for x in self._session.get_outputs()}
+        output, units = self.settings["output"], self.settings["units"]
+        if inputs != sorted(INPUTS) or [*shapes] != [output]:
+            raise self._damaged(
+                f"The network makes {', '.join(shapes)} of {', '.join(inputs)}."
+            )
+        if not shapes[output] or shapes[output][-1] != units:
+            raise self._damaged(
+                f"The output of the network is {shapes[output]}, not of {units} units."
+            )
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         features = {name: np.asarray(x, "int32") for name, x in features.items()}
-        (output,) = self._session.run([self.settings["output"]], features)
+        try:
+            (output,) = self._session.run([self.settings["output"]], features)
+        except Exception as error:
+            raise self._damaged(f"ONNX Runtime: {first_line(error)}") from error
         return output
 
 

@@ -337,5 +337,5 @@ def _parts(given: Any, fields: tuple[str, ...], num_required: int, name: str) ->
     string = "a string, or " if num_required == 1 else ""
     raise AlbertError(
         f"{name} must be {string}a dict or tuple of {', '.join(fields)}. Received: "
-        f"{type(given).__name__} {str(given)[:80]}"
+        f"{type(given).__name__} {str(given)[:80]!r}"
     )

@@ -63,14 +63,16 @@ def best_spans(
         null = min(null, first[0] + last[0])
         if len(first) == 1:
             continue
+        # No span is longer than the window.
+        longest = min(max_length, len(first) - 1)
         # [tokens, the tokens of a span less one].
-        padded = np.append(last[1:], np.full(max_length - 1, NEVER))
-        scores = np.lib.stride_tricks.sliding_window_view(padded, max_length)
+        padded = np.append(last[1:], np.full(longest - 1, NEVER))
+        scores = np.lib.stride_tricks.sliding_window_view(padded, longest)
         scores = (first[1:, np.newaxis] + scores).ravel()
         for i in _highest(scores, count):
             if scores[i] <= NEVER / 2:
                 continue
-            token, more = divmod(int(i), max_length)
+            token, more = divmod(int(i), longest)
             token += window.first
             span = int(starts[token]), int(ends[token + more])
             best[span] = max(scores[i], best.get(span, NEVER))

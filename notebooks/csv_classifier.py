@@ -5,8 +5,8 @@
 #
 # You have a table of texts and labels and want a model that labels new texts. This
 # notebook reads the table with pandas, trains, looks at the mistakes, and saves a model
-# that answers without TensorFlow. It takes a few minutes on an idle core; the times below
-# are of a machine that was busy with other work.
+# that answers without TensorFlow. It takes a few minutes on an idle core; the times
+# below are of a machine that was busy with other work.
 #
 # Start it in the folder `notebooks/`, after
 # `pip install ./albert_tf_lite '.[cli,notebooks]'` in the folder above.

@@ -16,7 +16,7 @@ from albert_tf.backbone.traced_weights import TracedWeights
 from albert_tf.files import check_space, write_text
 from albert_tf.layers.arguments import check_arguments
 from albert_tf.model_card import write_model_card
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
 
 # Keras replaces the bases of the class of a functional model, KerasHub resets them for
 # each task, and tasks on one backbone add nodes to its layers. Two threads that do so
@@ -136,8 +136,14 @@ def check_head(preset: str | os.PathLike) -> None:
     head = pathlib.Path(preset, _HEAD)
     if not head.is_file():
         return
-    with h5py.File(head) as file:
-        expected = file.attrs.get(_BACKBONE)
+    try:
+        with h5py.File(head) as file:
+            expected = file.attrs.get(_BACKBONE)
+    # HDF5 raises these for damaged files.
+    except (OSError, RuntimeError, LookupError, ValueError, TypeError) as error:
+        raise AlbertError(
+            f"{head} is damaged or truncated: {first_line(error)}. Copy it again."
+        ) from error
     if expected is not None and expected != _backbone_digest(head.parent):
         raise AlbertError(
             f"{head} and the model.weights.h5 beside it are of different trainings: "

@@ -1,34 +1,22 @@
 """Config files of every layout, and the arguments of `AlbertBackbone`."""
 
-import json
 import os
 from typing import Any, NamedTuple
 
+from albert_tf import files
 from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
 from albert_tf.checkpoints.layout import CheckpointError, Layout
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
-from albert_tf_lite.pointers import read_bytes
 from albert_tf_lite.word_piece import MAX_INPUT_CHARS_PER_WORD
 
 
 def read_json(path: str | os.PathLike, kind: type) -> Any:
     """Return the content of a JSON file, a `dict` or a `list`."""
-    data = read_bytes(path)
-    try:
-        # Some editors on Windows write a byte order mark, which JSON does not allow.
-        text = data.decode("utf-8-sig")
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not a JSON file: {error}") from error
-    if not isinstance(content, kind):
-        what = "a JSON list"
-        if kind is dict:
-            what = 'a JSON object of config fields, such as {"hidden_size": 312, ...}'
-        raise CheckpointError(
-            f"{path} must hold {what}. Found: {type(content).__name__}"
-        )
-    return content
+    expected = ""
+    if kind is dict:
+        expected = 'a JSON object of config fields, such as {"hidden_size": 312, ...}'
+    return files.read_json(path, kind, expected, CheckpointError)
 
 
 def read_config(path: str | os.PathLike) -> dict[str, Any]:

@@ -18,14 +18,13 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.formats import bundle, huggingface, keras_model
 from albert_tf.checkpoints.layout import (
     CheckpointError,
-    first_line,
     name_damage,
 )
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.extras import import_extra
 from albert_tf.files import HUB, write_json
 from albert_tf_lite.archives import check_expansion, check_zip
-from albert_tf_lite.errors import AlbertError, listed
+from albert_tf_lite.errors import AlbertError, first_line, listed
 from albert_tf_lite.pointers import check_downloaded
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")

@@ -205,7 +205,7 @@ def _read_labels(config: dict[str, Any], source: str) -> list[str] | None:
     if not isinstance(names, dict) or set(names) != set(numbers):
         raise CheckpointError(
             f"{source} must name each class under id2label, numbered from 0 on. Found: "
-            f"{names!s:.200}"
+            f"{names!r:.200}"
         )
     if names == label_fields(len(names))["id2label"]:
         return None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from albert_tf_lite.errors import AlbertError, listed
+from albert_tf_lite.errors import AlbertError, first_line, listed
 
 
 class CheckpointError(AlbertError):
@@ -24,11 +24,6 @@ def exported_model_error(path: str | os.PathLike, kind: str) -> CheckpointError:
         f"{path} is {kind}. Pass the directory of the model that it was exported from, "
         "as written by `finetune` or `save_to_preset`."
     )
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an exception."""
-    return (str(error).strip() or repr(error)).partition("\n")[0]
 
 
 @contextlib.contextmanager

@@ -22,7 +22,6 @@ from albert_tf.checkpoints.layout import (
     ENCODER_PARTS,
     CheckpointError,
     Tensors,
-    first_line,
     float32_of,
 )
 from albert_tf.checkpoints.layouts import HUGGINGFACE, KERASHUB, LAYOUTS, own_layout
@@ -32,7 +31,7 @@ from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.files import BACKUP, check_space, complete_directory, write_json
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
-from albert_tf_lite.errors import AlbertError, listed
+from albert_tf_lite.errors import AlbertError, first_line, listed
 
 PREFIX = "albert_model.ckpt"
 _CONFIG = "albert_config.json"

@@ -205,6 +205,6 @@ def _sentence_labels(sentences, given, position):
     if len(labels) != len(sentences) or not set(labels) <= {0, 1}:
         raise AlbertError(
             f"Article {position} has {len(sentences)} sentences. Its labels should be "
-            f"as many 1 and 0. Received {len(labels)}: {str(labels)[:80]}"
+            f"as many 1 and 0. Received {len(labels)}: {str(labels)[:80]!r}"
         )
     return labels

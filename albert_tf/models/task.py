@@ -12,7 +12,8 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.presets import Presets
 from albert_tf.checkpoints import Checkpoint, open_checkpoint, save_checkpoint
-from albert_tf.checkpoints.formats.keras_model import check_files
+from albert_tf.checkpoints.formats.keras_model import DAMAGE, check_files
+from albert_tf.checkpoints.layout import name_damage
 from albert_tf.files import split_head
 from albert_tf.layers.arguments import arguments_of
 from albert_tf.layers.private_keras import inner_layers
@@ -183,13 +184,17 @@ class AlbertTask(Trainer):
                     "AlbertBackbone(**open_checkpoint(...).arguments)."
                 )
             return cls.from_checkpoint(path, **kwargs)
-        if load_weights and os.path.isdir(path):
+        is_folder = os.path.isdir(path)
+        if load_weights and is_folder:
             check_files(pathlib.Path(path))
         # A task without `backbone_cls` is hidden from KerasHub, which would pick any of
         # several classes, and is loaded by its base.
         owner: Any = cls if cls.backbone_cls else cls.__base__
         load = super(Presets, owner).from_preset  # type: ignore[misc]
-        model = load(path, load_weights=load_weights, **kwargs)
+        # Errors about arguments are not about files.
+        damage = DAMAGE if is_folder and not kwargs else ()
+        with name_damage(path, *damage):
+            model = load(path, load_weights=load_weights, **kwargs)
         if not isinstance(model, cls):
             return cls.from_checkpoint(path, **kwargs)
         # KerasHub reads the vocabulary after building the task.

@@ -1,7 +1,6 @@
 """Continue the pretraining of a checkpoint on texts without labels."""
 
 import dataclasses
-import json
 import math
 import os
 import pathlib
@@ -12,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.files import BACKUP, complete_directory, write_json
+from albert_tf.files import BACKUP, complete_directory, read_json, write_json
 from albert_tf.models.albert_masked_lm import AlbertMaskedLM
 from albert_tf.training.batch_order import remaining_batches
 from albert_tf.training.digests import data_digest, model_digest
@@ -178,11 +177,23 @@ def _length(
         return _Length(len(texts), epochs)
     file = backup / "length.json"
     if file.exists():
-        return _Length(**json.loads(file.read_text("utf-8")))
+        return _stored_length(file)
     allowed = 60 * options.minutes / _seconds_per_text(model, texts, options)
     length = _length_of(len(texts), epochs, allowed, options.batch_size)
     write_json(file, dataclasses.asdict(length))
     return length
+
+
+def _stored_length(file: pathlib.Path) -> _Length:
+    """Return the length in a file; raise if that is damaged."""
+    fields = read_json(file, dict)
+    names = {field.name for field in dataclasses.fields(_Length)}
+    if fields.keys() != names or not all(type(x) is int for x in fields.values()):
+        raise AlbertError(
+            f"{file} is damaged: it must hold numbers of {sorted(names)}. Remove "
+            f"{file.parent} to start over."
+        )
+    return _Length(**fields)
 
 
 def _length_of(texts: int, epochs: int, allowed: float, batch_size: int) -> _Length:

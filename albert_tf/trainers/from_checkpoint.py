@@ -16,6 +16,8 @@ from albert_tf.checkpoints import RELEASES
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.download import fetch_from_hub
+from albert_tf.checkpoints.formats.keras_model import DAMAGE
+from albert_tf.checkpoints.layout import name_damage
 from albert_tf.files import HUB, find_bundled
 from albert_tf.layers.arguments import argument_names, check_arguments
 from albert_tf.preprocessing.text_preprocessors import (
@@ -146,10 +148,11 @@ def is_checkpoint(preset: str, cls: type, load_weights: bool) -> bool:
         return preset in RELEASES
     config = pathlib.Path(preset, "config.json")
     fields = read_config(config) if config.exists() else {}
-    if fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
-        return True
-    # KerasHub would not start a pooler, which the task may read.
-    has_pooler = fields["config"].get("pooler", True)
+    with name_damage(config, *DAMAGE):
+        if fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
+            return True
+        # KerasHub would not start a pooler, which the task may read.
+        has_pooler = fields["config"].get("pooler", True)
     return load_weights and not has_pooler and not holds_task(preset, cls)
 
 
@@ -158,5 +161,7 @@ def holds_task(preset: str, cls: type) -> bool:
     task = pathlib.Path(preset, "task.json")
     if not task.exists():
         return False
-    stored = keras.saving.get_registered_object(read_config(task)["registered_name"])
+    with name_damage(task, *DAMAGE):
+        name = read_config(task)["registered_name"]
+        stored = keras.saving.get_registered_object(name)
     return stored is None or issubclass(stored, cls)

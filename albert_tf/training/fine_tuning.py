@@ -136,7 +136,7 @@ def fine_tune(
                     verbose=verbose,
                     class_weight=options.class_weight,
                 )
-                model.load_weights(state.weights(state.best_epoch))
+                state.load_weights(model, state.best_epoch)
             if options.calibrate:
                 options.calibrate(model)
             # Thresholds are those of the probabilities at this temperature.

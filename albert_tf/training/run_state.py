@@ -6,6 +6,7 @@
 import contextlib
 import json
 import math
+import operator
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -14,10 +15,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.files import check_space, only_writer, write_text
+from albert_tf.files import check_space, only_writer, read_json, write_text
 from albert_tf.training.interruption import Interruption
 from albert_tf.training.run_identity import refuse_another_run
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
 # Maximum number of seconds between two saved states.
@@ -42,7 +43,7 @@ def hold_state(
         # A training without a saved state may be replaced.
         if file.exists() and (backup / HISTORY).exists():
             refuse_another_run(
-                json.loads(file.read_text("utf-8")),
+                read_json(file, dict),
                 # JSON turns tuples into lists.
                 json.loads(text),
                 f"{backup} holds the state of another training",
@@ -89,16 +90,34 @@ class TrainingState(keras.callbacks.Callback):
         self._directory, self._file = directory, directory / HISTORY
         self.interval, self._scale = interval, scale
         self._progress, self._writes = progress, writes
-        saved: dict[str, Any] = {}
-        if self._file.exists():
-            saved = json.loads(self._file.read_text("utf-8"))
-        self.history: dict[str, list] = saved.get("history", {})
-        self.start: Logs = saved.get("start", {})
-        self.step: int = saved.get("step", 0)
-        self._seeds, self._metrics = saved.get("seeds", []), saved.get("metrics", [])
-        self._start_time = time.perf_counter() - saved.get("seconds", 0.0)
+        saved = read_json(self._file, dict) if self._file.exists() else {}
+        with self._naming_damage():
+            self.history: dict[str, list] = {
+                name: [None if x is None else float(x) for x in values]
+                for name, values in saved.get("history", {}).items()
+            }
+            self.start: Logs = {x: float(y) for x, y in saved.get("start", {}).items()}
+            self.step = operator.index(saved.get("step", 0))
+            self._seeds = list(saved.get("seeds", []))
+            self._metrics = list(saved.get("metrics", []))
+            self._start_time = time.perf_counter() - float(saved.get("seconds", 0.0))
         self._saved_at = time.monotonic()
         self._interruption = Interruption()
+
+    @contextlib.contextmanager
+    def _naming_damage(self) -> Iterator[None]:
+        """Name the directory in errors about a saved state that cannot be used."""
+        try:
+            yield
+        except AlbertError:
+            raise
+        # Keras and HDF5 raise errors of many classes for damaged files.
+        except Exception as error:
+            raise AlbertError(
+                f"The state of a training in {self._directory} is damaged or of "
+                f"another model: {first_line(error)}. Remove the directory to start "
+                "over."
+            ) from error
 
     # === What is complete ===
 
@@ -163,9 +182,15 @@ class TrainingState(keras.callbacks.Callback):
         if self.epochs or self.step:
             # Without its variables the optimizer's state would not be loaded.
             model.optimizer.build(model.trainable_variables)
-            model.load_weights(self.weights(self.epochs, self.step))
-            for seed, value in zip(_random_seeds(model), self._seeds, strict=False):
-                seed.assign(value)
+            self.load_weights(model, self.epochs, self.step)
+            with self._naming_damage():
+                for seed, value in zip(_random_seeds(model), self._seeds, strict=False):
+                    seed.assign(value)
+
+    def load_weights(self, model: keras.Model, epoch: int, step: int = 0) -> None:
+        """Load the weights after a number of epochs and steps."""
+        with self._naming_damage():
+            model.load_weights(self.weights(epoch, step))
 
     def set_start(self, score: Callable[[], Logs]) -> None:
         """Score the model before its first step; keep the scores of a resumed run."""
@@ -218,8 +243,9 @@ class TrainingState(keras.callbacks.Callback):
             return
         # Keras has reset the variables at the begin of the epoch.
         variables = self.model.metrics_variables
-        for variable, value in zip(variables, self._metrics, strict=True):
-            variable.assign_add(value)
+        with self._naming_damage():
+            for variable, value in zip(variables, self._metrics, strict=True):
+                variable.assign_add(value)
         self._metrics = []
 
     def _end_if_interrupted(self) -> None:
@@ -316,6 +342,10 @@ class BestEpochState(TrainingState):
         super().__init__(directory, progress=progress)
         self.monitor, self.patience = monitor, patience
         self._score_start = start
+        if self.epochs:
+            with self._naming_damage():
+                # Raises if a saved score is missing.
+                _ = self.best_epoch
 
     @property
     def best_epoch(self) -> int:

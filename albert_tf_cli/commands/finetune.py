@@ -41,7 +41,7 @@ from albert_tf_cli.tasks.data_warnings import (
 from albert_tf_cli.tasks.networks import write_networks
 from albert_tf_cli.tasks.reading import checked_reader
 from albert_tf_cli.tasks.task import as_columns
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
 from albert_tf_lite.network_files import NETWORK, preset_digest
 
 if TYPE_CHECKING:
@@ -213,7 +213,6 @@ def _build(
 
 def _write(run: Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
     """Write metrics.json, history.png, the exported models and the model card."""
-    from albert_tf.checkpoints.layout import first_line
     from albert_tf.files import remove_directory, write_json
     from albert_tf.model_card import write_model_card
     from albert_tf.training.history_plot import plot_history

@@ -1,7 +1,6 @@
 """Checks of what a user named, before TensorFlow is imported."""
 
 import difflib
-import json
 import pathlib
 from typing import Any
 
@@ -10,10 +9,10 @@ from albert_tf.files import (
     BUNDLED,
     bundled_heads,
     find_bundled,
+    read_json,
     read_releases,
     split_head,
 )
-from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pointers import check_downloaded
 
 
@@ -82,13 +81,4 @@ def read_metrics(model: str) -> dict[str, Any]:
     file = pathlib.Path(model, "metrics.json")
     if not file.is_file():
         return {}
-    check_downloaded(file)
-    try:
-        fields = json.loads(file.read_text("utf-8"))
-    except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):
-        raise AlbertError(
-            f"{file} is not the record of a training. Remove it or copy it again."
-        )
-    return fields
+    return read_json(file, dict, "the record of a training, a JSON object")

@@ -44,7 +44,7 @@ def _intact_lengths(path, header, run, sizes):
                 break
             try:
                 is_intact = len(json.loads(line)) == size
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, RecursionError):
                 is_intact = False
             if not is_intact:
                 warnings.warn(
@@ -61,7 +61,7 @@ def _difference(header, run):
     """Return how the first line of a journal differs from the settings of a run."""
     try:
         old = dict(json.loads(header))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return "whose settings are damaged"
     changed = [name for name, x in run.items() if old.get(name) != x]
     return f"with other {', '.join(changed)}"

@@ -1,12 +1,11 @@
 """Models that are trained from a checkpoint or from random weights."""
 
 import inspect
-import json
 import pathlib
 from typing import Any
 
-from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.pointers import check_downloaded
+from albert_tf.files import read_json
+from albert_tf_lite.errors import AlbertError, first_line
 
 
 def choose_model_class(task, early_exit, class_weight, options):
@@ -110,9 +109,13 @@ def new_network(config, checkpoint, records):
     file = pathlib.Path(config)
     size = records.tokens["size"]
     if file.is_file():
-        check_downloaded(file)
-        sizes = json.loads(file.read_text("utf-8"))
-        backbone = AlbertBackbone(**{**sizes, "vocabulary_size": size})
+        sizes = read_json(file, dict, "arguments of AlbertBackbone, a JSON object")
+        try:
+            backbone = AlbertBackbone(**{**sizes, "vocabulary_size": size})
+        except (TypeError, ValueError, LookupError) as error:
+            raise AlbertError(
+                f"{file} does not have arguments of AlbertBackbone: {first_line(error)}"
+            ) from error
     else:
         backbone = random_backbone(config, size)
     return build_network(backbone, records.order_classes)

@@ -1,6 +1,7 @@
 """The tables of layouts and configs, apart from any file."""
 
 import numpy as np
+import pyarrow
 import pytest
 from checkpoint_files import GOLDEN, NAMES
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis.extra import numpy as arrays
 from small_backbone import SMALL
 
 from albert_tf.checkpoints import config_arguments, open_checkpoint
+from albert_tf.checkpoints.formats.bundle_index import uncompressed
 from albert_tf.checkpoints.layout import Tensors
 from albert_tf.checkpoints.layouts import own_layout
 from albert_tf.checkpoints.plan import plan_weights
@@ -70,3 +72,9 @@ def test_config_arguments(name):
     """A config alone gives the arguments that it gives beside its checkpoint."""
     arguments = config_arguments(GOLDEN / name / "albert_config.json")
     assert arguments == open_checkpoint(GOLDEN / name).arguments
+
+
+@given(st.binary(max_size=300).map(lambda x: x * 3))
+def test_an_index_of_an_old_tensorflow_is_compressed(content):
+    compressed = pyarrow.compress(content, codec="snappy", asbytes=True)
+    assert uncompressed(compressed) == content

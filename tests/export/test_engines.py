@@ -3,9 +3,11 @@
 import functools
 import json
 import pathlib
+import pickle
 import re
 import shutil
 import sys
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -34,6 +36,7 @@ from albert_tf.export.engines import largest_difference
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf_cli.shared.exported_files import open_network
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.exported_model import SETTINGS
 
 ROOT = pathlib.Path(__file__).parents[2]
 MICRO = ROOT / "examples" / "albert_micro_zh"
@@ -292,6 +295,26 @@ def test_wrong_texts_and_files_are_named(write, written, tmp_path):
     for opens, file in ((type(model), cut), (other, path)):
         with pytest.raises(ValueError, match="it is truncated"):
             opens(file)
+
+
+@needs_litert
+def test_a_litert_file_without_checksum_is_opened_only_if_allowed(written, tmp_path):
+    """LiteRT does not check a network, which may end the process."""
+    *_, path, model = written("labels", write_litert)
+    with zipfile.ZipFile(path) as archive:
+        settings = json.loads(archive.read(SETTINGS))
+        size = archive.infolist()[0].header_offset
+    del settings["sha256"]
+    unchecked = tmp_path / "unchecked.tflite"
+    unchecked.write_bytes(path.read_bytes()[:size])
+    with zipfile.ZipFile(unchecked, "a") as archive:
+        archive.writestr(SETTINGS, json.dumps(settings))
+    with pytest.raises(AlbertError, match="has no checksum.*allow_unchecked=True"):
+        albert_tf_lite.pipeline(unchecked)
+    opened = LiteRTModel(unchecked, threads=1, allow_unchecked=True)
+    # Also in another process.
+    for one in (opened, pickle.loads(pickle.dumps(opened))):
+        assert one.answers(TEXTS) == near(model.answers(TEXTS))
 
 
 @needs_onnx

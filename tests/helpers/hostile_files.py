@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from checkpoint_files import GOLDEN, config_of
+from mutations import index_blocks, with_block
 from small_classifier import small_classifier
 
 from albert_tf.checkpoints import load_checkpoint, save_checkpoint
@@ -81,6 +82,19 @@ def bundle_with_file(pattern, content):
         return folder
 
     return write
+
+
+def index_of_noise(folder):
+    """An index with right checksums, in which an entry is no protocol buffer."""
+    bundle_with()(folder)
+    (file,) = folder.glob("*.index")
+    content = file.read_bytes()
+    start, size = index_blocks(content)[0]
+    block = bytearray(content[start : start + size])
+    # The length of the first shape, beyond the end of its entry.
+    block[block.index(b"\x08\x01\x12\x04") + 3] = 127
+    file.write_bytes(with_block(content, start, block))
+    return folder
 
 
 def safetensors_wide(folder):
@@ -233,6 +247,7 @@ FILES = {
         bundle_with_file("*config*.json", b"[" + b"1," * 10**6 + b"1]"),
         "must hold a JSON object",
     ),
+    "index_of_noise": (index_of_noise, "is damaged"),
     "safetensors_wide": (safetensors_wide, "many fewer than a model"),
     "safetensors_header": (safetensors_header, "is damaged"),
     "preset_wide": (preset_with(hidden_dim=2_000_004), "many fewer than a model"),

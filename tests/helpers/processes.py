@@ -47,10 +47,11 @@ def run_python(code, *arguments, input=None, cwd=None, **environment):
     return done.stdout
 
 
-def start_python(code, *arguments, **environment):
+def start_python(code, *arguments, stdin=None, **environment):
     """Start code, or a script by its path, and return the process."""
     return subprocess.Popen(
         _command(code, arguments),
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

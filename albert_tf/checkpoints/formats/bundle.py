@@ -1,7 +1,6 @@
 """TensorFlow 1 checkpoints: finding their files, reading and writing tensors."""
 
 import glob
-import math
 import pathlib
 import re
 from collections.abc import Iterable
@@ -10,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.checkpoints.formats import Files
+from albert_tf.checkpoints.formats.bundle_index import Entry, read_index
 from albert_tf.checkpoints.layout import (
     CheckpointError,
     exported_model_error,
@@ -21,7 +21,7 @@ from albert_tf_lite.changes import change_check
 from albert_tf_lite.pointers import check_downloaded
 
 FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
-# TensorFlow's reader raises these for truncated, changed and missing files.
+# TensorFlow raises these for truncated, changed and missing files.
 _DAMAGE = (tf.errors.OpError, IndexError)
 
 
@@ -63,19 +63,11 @@ def open_files(path: pathlib.Path) -> Files:
     index, *data = files_of(path)
     check_downloaded(index, *data)
     check_unchanged = change_check(index, *data)
-    with name_damage(index, *_DAMAGE):
-        # `load_checkpoint` prefers a folder of this name.
-        reader = tf.compat.v1.train.NewCheckpointReader(str(prefix))
-        shapes = reader.get_variable_to_shape_map()
-        dtypes = reader.get_variable_to_dtype_map()
-    if "_CHECKPOINTABLE_OBJECT_GRAPH" in shapes and _is_module(module):
+    with name_damage(index, ValueError):
+        entries = read_index(index)
+    if "_CHECKPOINTABLE_OBJECT_GRAPH" in entries and _is_module(module):
         raise exported_model_error(module, "a SavedModel, as for TensorFlow Serving")
-    expected = sum(math.prod(x) * dtypes[name].size for name, x in shapes.items())
-    if sum(file.stat().st_size for file in data) < expected:
-        raise CheckpointError(
-            f"{data[0]} is truncated or belongs to another checkpoint: expected "
-            f"{expected} bytes. Download or copy it again."
-        )
+    _check_sizes(prefix, entries)
 
     def read(name: str) -> tf.Tensor:
         # TensorFlow compares the checksum. The reader's `get_tensor` would copy the
@@ -85,19 +77,34 @@ def open_files(path: pathlib.Path) -> Files:
                 prefix=str(prefix),
                 tensor_names=[name],
                 shape_and_slices=[""],
-                dtypes=[dtypes[name]],
+                dtypes=[entries[name].dtype],
             )[0]
 
     return Files(
         path=prefix,
         folders=folders,
-        shapes=shapes,
+        shapes={name: entry.shape for name, entry in entries.items()},
         read=read,
         layouts=(GOOGLE, ALBERT_ZH),
         check_unchanged=check_unchanged,
         release=find_release(index),
         config_patterns=("albert_config*.json", "bert_config*.json"),
     )
+
+
+def _check_sizes(prefix: pathlib.Path, entries: dict[str, Entry]) -> None:
+    """Raise if a file of data is shorter than the places of its tensors."""
+    ends: dict[int, int] = {}
+    for entry in entries.values():
+        ends[entry.shard] = max(ends.get(entry.shard, 0), entry.end)
+    for number, expected in ends.items():
+        name = f"{prefix.name}.data-{number:05}"
+        found = sorted(prefix.parent.glob(f"{glob.escape(name)}-*"))
+        if not found or found[0].stat().st_size < expected:
+            raise CheckpointError(
+                f"{found[0] if found else name} is truncated or belongs to another "
+                f"checkpoint: expected {expected} bytes. Download or copy it again."
+            )
 
 
 def _strip_ending(path: pathlib.Path) -> pathlib.Path:

@@ -39,6 +39,9 @@ _NORMALIZER = {
 }
 
 
+# Errors by values of other types in a file.
+_WRONG_VALUES = (TypeError, ValueError, LookupError, AttributeError)
+
 # In files of PyTorch.
 find, files_of = torch_files.find, torch_files.files_of
 
@@ -73,8 +76,16 @@ class _AddedToken(NamedTuple):
 
     @classmethod
     def of(cls, number: int, row: dict[str, Any]) -> "_AddedToken":
-        """Return a token from its row in a file of transformers."""
-        return cls(number, row["content"], row.get("normalized", True))
+        """Return a token from its row in a file of transformers.
+
+        Raises:
+            TypeError: if the id or the text is none.
+        """
+        text, any_case = row["content"], row.get("normalized", True)
+        is_id = type(number) is int and number >= 0
+        if not is_id or not isinstance(text, str) or not text:
+            raise TypeError(f"the id {number!r:.80} and the text {text!r:.80}")
+        return cls(number, text, bool(any_case))
 
 
 class _TokenizerFiles:
@@ -87,15 +98,16 @@ class _TokenizerFiles:
         """Return the arguments of the tokenizer; `config` is that of the model."""
         given, whole = self._fields[_TOKENIZER_CONFIG], self._fields[_TOKENIZER]
         fields: dict[str, Any] = dict(_DEFAULTS)
-        for name, value in whole.get("model", {}).items():
-            if name in _DEFAULTS:
-                fields[name] = value
-        normalizer = whole.get("normalizer") or {}
-        # The classes for BERT read these from tokenizer_config.json alone.
-        if "Bert" not in given.get("tokenizer_class", ""):
-            for name, field in _NORMALIZER.items():
-                if name in normalizer:
-                    fields[field] = normalizer[name]
+        with name_damage(self.folder / _TOKENIZER, *_WRONG_VALUES):
+            for name, value in whole.get("model", {}).items():
+                if name in _DEFAULTS:
+                    fields[name] = value
+            normalizer = whole.get("normalizer") or {}
+            # The classes for BERT read these from tokenizer_config.json alone.
+            if "Bert" not in str(given.get("tokenizer_class")):
+                for name, field in _NORMALIZER.items():
+                    if name in normalizer:
+                        fields[field] = normalizer[name]
         fields.update(given or config)
         # transformers keeps them apart.
         fields.pop("added_tokens", None)
@@ -155,21 +167,27 @@ class _TokenizerFiles:
     def _added_tokens(self) -> list[_AddedToken]:
         """Return the added tokens in the order of their ids."""
         tokens: dict[int, _AddedToken] = {}
-        for row in self._fields[_TOKENIZER].get("added_tokens", []):
-            tokens[row["id"]] = _AddedToken.of(row["id"], row)
-        for text, number in self._fields[_ADDED].items():
-            tokens.setdefault(number, _AddedToken(number, text, any_case=True))
-        rows = self._fields[_TOKENIZER_CONFIG].get("added_tokens_decoder", {})
-        for number, row in rows.items():
-            tokens[int(number)] = _AddedToken.of(int(number), row)
+        with name_damage(self.folder / _TOKENIZER, *_WRONG_VALUES):
+            for row in self._fields[_TOKENIZER].get("added_tokens", []):
+                tokens[row["id"]] = _AddedToken.of(row["id"], row)
+        with name_damage(self.folder / _ADDED, *_WRONG_VALUES):
+            for text, number in self._fields[_ADDED].items():
+                token = _AddedToken.of(number, {"content": text})
+                tokens.setdefault(token.id, token)
+        with name_damage(self.folder / _TOKENIZER_CONFIG, *_WRONG_VALUES):
+            rows = self._fields[_TOKENIZER_CONFIG].get("added_tokens_decoder", {})
+            for number, row in rows.items():
+                tokens[int(number)] = _AddedToken.of(int(number), row)
         return [tokens[number] for number in sorted(tokens)]
 
 
 def _word_pieces(path: pathlib.Path) -> list[str]:
     """Return the tokens of a `tokenizer.json`, by id."""
-    model = read_config(path).get("model", {})
-    ids = model.get("vocab", {})
-    if model.get("type") != "WordPiece" or set(ids.values()) != set(range(len(ids))):
+    with name_damage(path, *_WRONG_VALUES):
+        model = read_config(path).get("model", {})
+        ids = model.get("vocab", {})
+        is_numbered = set(ids.values()) == set(range(len(ids)))
+    if model.get("type") != "WordPiece" or not is_numbered:
         raise CheckpointError(
             f"{path} holds no WordPiece tokenizer with an id for each token. Put the "
             "vocab.txt or spiece.model beside it, or pass it with `vocabulary=`."

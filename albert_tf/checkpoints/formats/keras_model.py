@@ -29,7 +29,7 @@ from albert_tf_lite.network_files import preset_files
 from albert_tf_lite.pointers import check_downloaded
 
 # Keras raises these for truncated and changed files, and for configs of any content.
-_DAMAGE = (
+DAMAGE = (
     zipfile.BadZipFile,
     LookupError,
     OSError,
@@ -104,8 +104,9 @@ def _tokenizer(model: keras.Model, folders: list[pathlib.Path]) -> TextTokenizer
         tokenizer = model.preprocessor.tokenizer
     elif folders and (file := folders[0] / "tokenizer.json").exists():
         # KerasHub's `from_preset` refuses tokenizers of another backbone.
-        tokenizer = keras.saving.deserialize_keras_object(read_config(file))
-        tokenizer.load_preset_assets(str(folders[0]))
+        with name_damage(file, *DAMAGE):
+            tokenizer = keras.saving.deserialize_keras_object(read_config(file))
+            tokenizer.load_preset_assets(str(folders[0]))
     if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
         return SentencePieceTokenizer(tokenizer.proto)
     return tokenizer
@@ -142,13 +143,13 @@ def check_files(path: pathlib.Path) -> None:
 def _load_file(path: pathlib.Path) -> keras.Model:
     """Load a `.keras` file."""
     check_downloaded(*files_of(path))
-    with name_damage(path, *_DAMAGE), zipfile.ZipFile(path) as archive:
+    with name_damage(path, *DAMAGE), zipfile.ZipFile(path) as archive:
         check_zip(path)
         _check_layers(json.loads(archive.read("config.json")), path)
         with archive.open("model.weights.h5") as weights:
             stored = _stored_numbers(weights, path)
     with (
-        name_damage(path, *_DAMAGE),
+        name_damage(path, *DAMAGE),
         without_initializing(stored, path),
         warnings.catch_warnings(),
     ):
@@ -167,7 +168,7 @@ def _load_preset(path: pathlib.Path) -> keras.Model:
     class_: Any = keras_hub.models.Backbone
     if (path / "task.json").exists():
         class_ = _registered(path / "task.json")
-    with unchanged(*preset_files(path)), name_damage(path, *_DAMAGE):
+    with unchanged(*preset_files(path)), name_damage(path, *DAMAGE):
         check_downloaded(*preset_files(path))
         fields = read_config(path / "config.json")
         _check_layers(fields, path)

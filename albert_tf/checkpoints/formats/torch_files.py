@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.layout import CheckpointError, first_line, name_damage
+from albert_tf.checkpoints.layout import CheckpointError, name_damage
 from albert_tf.extras import import_extra
 from albert_tf_lite.archives import check_zip
 from albert_tf_lite.changes import change_check
-from albert_tf_lite.errors import listed
+from albert_tf_lite.errors import first_line, listed
 from albert_tf_lite.pointers import check_downloaded
 
 WEIGHTS = "model.safetensors"
@@ -109,7 +109,7 @@ def _read_index(path: pathlib.Path) -> dict[str, pathlib.Path]:
         raise CheckpointError(
             f'{path} is not the index of a checkpoint. Expected {{"weight_map": '
             '{"name of a tensor": "name of a file beside the index", ...}}. Found: '
-            f"{places!s:.200}"
+            f"{places!r:.200}"
         )
     return {name: path.with_name(file) for name, file in places.items()}
 

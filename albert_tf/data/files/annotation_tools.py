@@ -6,11 +6,11 @@ import ast
 import contextlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from albert_tf.data.labels.text_spans import find_answer
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
 
 # Fields that Label Studio exports beside the fields of a text and its labels.
 _LABEL_STUDIO = frozenset(
@@ -26,16 +26,32 @@ def unfold(place: str, record: dict[str, Any]) -> dict[str, Any]:
     A record is that of the JSON of Label Studio, of doccano with `annotations`, or of
     CLUEWSC. Others are returned as they are.
     """
-    annotations = record.get("annotations")
+    annotations, target = record.get("annotations"), record.get("target")
     if isinstance(annotations, list):
         if isinstance(record.get("data"), dict):
-            return _label_studio(place, record["data"], annotations)
+            with _naming(place, "Label Studio"):
+                return _label_studio(place, record["data"], annotations)
         if annotations and isinstance(annotations[0], dict):
-            return {**record, "label": _doccano_labels(annotations)}
-    target = record.get("target")
+            with _naming(place, "doccano"):
+                return {**record, "label": _doccano_labels(annotations)}
     if isinstance(target, dict) and "span1_text" in target:
-        return _cluewsc(record, target)
+        with _naming(place, "CLUEWSC"):
+            return _cluewsc(record, target)
     return record
+
+
+@contextlib.contextmanager
+def _naming(place: str, tool: str) -> Iterator[None]:
+    """Name the place of a record that lacks a field of a tool, or has other values."""
+    try:
+        yield
+    except AlbertError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise AlbertError(
+            f"{place} does not have the form of {tool}: {type(error).__name__}, "
+            f"{first_line(error)}. Export it again."
+        ) from error
 
 
 def _cluewsc(record: dict[str, Any], target: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from albert_tf.data.files.row import Row
 from albert_tf.data.files.text_lines import DOCUMENT_TAG, stream_lines
 from albert_tf.data.files.workbooks import sheet_rows
 from albert_tf.extras import import_extra
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
 from albert_tf_lite.pointers import check_start
 
 # The first lines determine format, separator and quotes.
@@ -125,13 +125,13 @@ def _object_rows(path: str | os.PathLike, lines: Iterable[str]) -> Iterator[Row]
         if not isinstance(record, dict):
             raise AlbertError(
                 f'{place} should be a JSON object such as {{"label": "1", "text": '
-                f'"..."}}. Found: {str(record)[:80]}'
+                f'"..."}}. Found: {str(record)[:80]!r}'
             )
         yield Row(place, [], record)
 
 
 def _parquet_rows(path: str | os.PathLike) -> Iterator[Row]:
-    arrow, parquet = import_extra("pyarrow"), import_extra("pyarrow.parquet")
+    parquet = import_extra("pyarrow.parquet")
     number = 0
     try:
         with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
@@ -139,5 +139,8 @@ def _parquet_rows(path: str | os.PathLike) -> Iterator[Row]:
                 for record in batch.to_pylist():
                     number += 1
                     yield Row(f"Row {number} of {path}", [], record)
-    except arrow.ArrowException as error:
-        raise AlbertError(f"{path} cannot be read as Parquet: {error}.") from error
+    # The errors of pyarrow have no common class.
+    except Exception as error:
+        raise AlbertError(
+            f"{path} cannot be read as Parquet: {first_line(error)}. Write it again."
+        ) from error

@@ -304,8 +304,8 @@ class Table:
             parts = cell if isinstance(cell, list) else [cell]
             if any(isinstance(value, (dict, list, bool)) for value in parts):
                 raise AlbertError(
-                    f"{place} has {str(cell)[:80]} in the column {role!r}. Expected a "
-                    'string. pandas writes one object per row with orient="records".'
+                    f"{place} has {str(cell)[:80]!r} in the column {role!r}. Expected "
+                    'a string. pandas writes one object per row with orient="records".'
                 )
             strings.append(" ".join(map(str, parts)))
             if not strings[-1].strip():

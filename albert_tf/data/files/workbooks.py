@@ -11,14 +11,19 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from albert_tf.extras import import_extra
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.archives import check_zip
+from albert_tf_lite.errors import AlbertError, first_line
 
 _CHUNK = 2**20
+# The rows of a sheet in Excel.
+_MOST_ROWS = 2**20
+# Sheets of equal cells are compressed to a hundredth.
+_MOST_EXPANSION = 400
 _ROW = re.compile(rb"<(?:\w+:)?row\s([^>]*)")
 _COLUMN = re.compile(rb"<(?:\w+:)?col\s([^>]*)")
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s([^>]*)")
 _ATTRIBUTE = re.compile(rb"(\w+)\s*=\s*[\"']([^\"']*)")
-_RANGE = re.compile(r"([A-Z]+)([0-9]+):([A-Z]+)([0-9]+)")
+_RANGE = re.compile(r"([A-Z]{1,3})([1-9][0-9]{,6}):([A-Z]{1,3})([1-9][0-9]{,6})")
 
 
 class _Layout(NamedTuple):
@@ -50,24 +55,17 @@ def sheet_rows(
     Raises:
         AlbertError: if the workbook is damaged or has no such sheet.
     """
-    openpyxl = import_extra("openpyxl")
-    with open(path, "rb") as file:
-        try:
-            workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
-        except (KeyError, TypeError, ValueError, SyntaxError, zipfile.BadZipFile) as e:
-            raise AlbertError(
-                f"{path} cannot be read as .xlsx: {e}. Save it again in Excel."
-            ) from e
-        for worksheet in workbook.worksheets:
-            # The cells count. The size that a sheet states may be wrong.
-            worksheet.reset_dimensions()
-        chosen = _choose(path, workbook.worksheets, sheet)
-        table = [
-            [_typed(value) for value in values]
-            for values in chosen.iter_rows(values_only=True)
-        ]
-        # In read-only mode, openpyxl reads cells only.
-        layout = _read_layout(path, chosen._worksheet_path)
+    try:
+        check_zip(path, _MOST_EXPANSION)
+        table, layout = _read_sheet(path, sheet)
+    except (AlbertError, Warning):
+        raise
+    # openpyxl, which builds objects from XML, raises errors of any class.
+    except Exception as error:
+        raise AlbertError(
+            f"{path} cannot be read as .xlsx: {first_line(error)}. Save it again in "
+            "Excel."
+        ) from error
     _warn_of_hidden(path, table, layout)
     if layout.merged:
         _fill_merged(table, layout.merged)
@@ -85,6 +83,39 @@ def sheet_rows(
             yield f"Row {number} of {path}", cells[:width] + padding
 
 
+def _read_sheet(
+    path: str | os.PathLike, sheet: str | None
+) -> tuple[list[list[str]], _Layout]:
+    """Return the cells of a sheet without empty ones at the end of rows."""
+    openpyxl = import_extra("openpyxl")
+    with open(path, "rb") as file:
+        workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        for worksheet in workbook.worksheets:
+            # The cells count. The size that a sheet states may be wrong.
+            worksheet.reset_dimensions()
+        chosen = _choose(path, workbook.worksheets, sheet)
+        table = []
+        for values in _rows(path, chosen):
+            cells = [_typed(value) for value in values]
+            table.append(cells[: _filled_width(cells)])
+        # In read-only mode, openpyxl reads cells only.
+        return table, _read_layout(path, chosen._worksheet_path)
+
+
+def _rows(path: str | os.PathLike, sheet: Any) -> Iterator[tuple]:
+    """Yield the rows of a sheet; raise if it has more than Excel allows.
+
+    For a row that states a number, openpyxl makes all rows above it.
+    """
+    for number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
+        if number > _MOST_ROWS:
+            raise AlbertError(
+                f"{path} has a row after the last one of Excel, {_MOST_ROWS:,}. Save "
+                "it again in Excel."
+            )
+        yield values
+
+
 def _filled_width(cells: list[str]) -> int:
     """Return the number of cells up to the last one that is not empty."""
     filled = [number for number, cell in enumerate(cells, start=1) if cell]
@@ -98,7 +129,7 @@ def _choose(path: str | os.PathLike, sheets: list[Any], name: str | None) -> Any
         if name not in titles:
             raise AlbertError(f"{path} has no sheet {name!r}. Its sheets are {titles}.")
         return sheets[titles.index(name)]
-    filled = [sheet for sheet in sheets if _has_cells(sheet)]
+    filled = [sheet for sheet in sheets if _has_cells(path, sheet)]
     if not filled:
         raise AlbertError(f"{path} has no examples: its sheets {titles} are empty.")
     visible = [sheet for sheet in filled if sheet.sheet_state == "visible"]
@@ -107,7 +138,7 @@ def _choose(path: str | os.PathLike, sheets: list[Any], name: str | None) -> Any
         warnings.warn(
             f"{path} has the sheets {', '.join(map(_shown_title, filled))}. Read is "
             f"{chosen.title!r}. Name another one with `sheet=`.",
-            stacklevel=4,
+            stacklevel=5,
         )
     return chosen
 
@@ -117,9 +148,8 @@ def _shown_title(sheet: Any) -> str:
     return f"{sheet.title!r}{hidden}"
 
 
-def _has_cells(sheet: Any) -> bool:
-    table = sheet.iter_rows(values_only=True)
-    return any(cell is not None for cells in table for cell in cells)
+def _has_cells(path: str | os.PathLike, sheet: Any) -> bool:
+    return any(cell is not None for cells in _rows(path, sheet) for cell in cells)
 
 
 def _typed(value: object) -> str:

@@ -28,12 +28,12 @@ def check_spans(
         start, end, label = span
         if not 0 <= start < end <= length:
             raise AlbertError(
-                f"the span {value!r} does not lie in the text, which has {length} "
+                f"the span {value!r:.200} does not lie in the text, which has {length} "
                 "characters. The end is exclusive."
             )
         if labels is not None and label not in labels:
             raise AlbertError(
-                f"the span {value!r} has an unknown label. Expected one of "
+                f"the span {value!r:.200} has an unknown label. Expected one of "
                 f"{listed(labels, 10)}."
             )
         checked.append(span)
@@ -61,7 +61,7 @@ def _parse_span(value: Any) -> Span:
 def _not_a_span(value: Any) -> AlbertError:
     """Return the error about a value of another form."""
     return AlbertError(
-        f"{value!r} is not a span. Expected (start, end, label), with offsets "
+        f"{value!r:.200} is not a span. Expected (start, end, label), with offsets "
         'in characters, such as (0, 2, "LOC"). Convert the tags of characters '
         "with [albert_tf.data.tags_to_spans(tags) for tags in y], and dicts "
         'with [[(s["start"], s["end"], s["label"]) for s in row] for row in y].'

@@ -182,7 +182,9 @@ def _race_questions(record: dict, place: str) -> Iterator[_Question]:
     article = field(record, "article", str, place)
     texts = _strings(record.get("questions"), place)
     options = field(record, "options", list, place)
-    letters = record.get("answers") or [None] * len(texts)
+    letters: Any = [None] * len(texts)
+    if record.get("answers"):
+        letters = field(record, "answers", list, place)
     if not len(texts) == len(options) == len(letters):
         raise AlbertError(
             f"{place} has {len(texts)} questions, {len(options)} lists of options "

@@ -171,8 +171,8 @@ def _label_cells(table: Table) -> list:
         is_list = isinstance(values, list)
         if is_list and any(isinstance(value, (dict, list)) for value in values):
             raise AlbertError(
-                f"{place} has spans instead of a label: {str(label)[:80]}. Learn them "
-                "by finetune --task token-classification, or read them by "
+                f"{place} has spans instead of a label: {str(label)[:80]!r}. Learn "
+                "them by finetune --task token-classification, or read them by "
                 "`read_tagged_texts`."
             )
     return labels

@@ -38,7 +38,8 @@ def read_articles(
     summaries = table.strings("summary")
     articles = table.column("article")
     for place, article in zip(table.places, articles, strict=True):
-        if not article or not all(isinstance(part, str) for part in article):
+        is_text = isinstance(article, (str, list)) and bool(article)
+        if not is_text or not all(isinstance(part, str) for part in article):
             raise AlbertError(
                 f"The article of {place} should be a string or a list of sentences. "
                 f"Found: {str(article)[:80]!r}"

@@ -185,9 +185,18 @@ def _squad_answers(entry: Any, place: str) -> Iterator[_GivenAnswer]:
     answers = field(entry, "answers", list | dict, place)
     if isinstance(answers, dict):
         # As the data sets of Hugging Face have them.
-        texts, starts = answers.get("text", []), answers.get("answer_start", [])
-        for text, start in zip(texts, starts, strict=True):
-            yield _GivenAnswer(text, start)
+        texts = field(answers, "text", list, place)
+        starts = field(answers, "answer_start", list, place)
+        are_answers = len(texts) == len(starts) and all(
+            isinstance(text, str) and isinstance(start, int)
+            for text, start in zip(texts, starts, strict=False)
+        )
+        if not are_answers:
+            raise AlbertError(
+                f"{place} should have as many texts of answers as numbers of their "
+                f"starts. Found: {str(answers)[:80]!r}"
+            )
+        yield from map(_GivenAnswer, texts, starts)
         return
     for answer in answers:
         if isinstance(answer, str):

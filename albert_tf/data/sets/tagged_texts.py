@@ -338,7 +338,7 @@ def _cluener_spans(labels: dict[str, Any]) -> Iterator[_SpanWithText]:
     for label, surfaces in labels.items():
         if not isinstance(surfaces, dict):
             raise AlbertError(
-                f"The label {label!r} has {surfaces!r}. Expected the text of each "
+                f"The label {label!r} has {surfaces!r:.200}. Expected the text of each "
                 'entity and its places, such as {"叶老桂": [[9, 11]]}.'
             )
         for surface, places in surfaces.items():
@@ -354,7 +354,7 @@ def _tool_spans(values: Any) -> Iterator[Any]:
             continue
         labels = span.get("labels", [span.get("label")])
         if len(labels) != 1:
-            raise AlbertError(f"{span} has {len(labels)} labels. Expected one.")
+            raise AlbertError(f"{span!r:.200} has {len(labels)} labels. Expected one.")
         start = span.get("start_offset", span.get("start"))
         end = span.get("end_offset", span.get("end"))
         yield _SpanWithText(start, end, labels[0], span.get("text"))

@@ -1,19 +1,19 @@
 """The heads of the labelled stage in two files, and as tasks."""
 
-import json
+import contextlib
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 import numpy as np
 
-from albert_tf.files import complete_file, write_json
+from albert_tf.files import complete_file, read_json, write_json
 from albert_tf.pretraining.labelled.labelled_set import Heads
 from albert_tf.pretraining.records.shard_files import TARGETS
 from albert_tf.pretraining.training.network import read_arrays
-from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.pointers import check_downloaded
+from albert_tf_lite.errors import AlbertError, first_line
 
 # The weights, and what they are.
 WEIGHTS, DESCRIPTIONS = "heads.npz", "heads.json"
@@ -75,11 +75,7 @@ def read_heads(folder: str | os.PathLike) -> dict[str, dict[str, Any]]:
     """
     folder = pathlib.Path(folder)
     file = folder / DESCRIPTIONS
-    check_downloaded(file)
-    try:
-        heads = dict(json.loads(file.read_text("utf-8")))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise AlbertError(f"{file} is damaged: {error}. Copy it again.") from error
+    heads = read_json(file, dict)
     arrays = read_arrays(folder / WEIGHTS)
     needed = {f"{name}/{part}" for name in heads for part in PARTS}
     if differ := needed ^ arrays.keys():
@@ -87,10 +83,25 @@ def read_heads(folder: str | os.PathLike) -> dict[str, dict[str, Any]]:
             f"{folder / WEIGHTS} and heads.json differ in {sorted(differ)[:3]}. "
             "Copy both files of one training."
         )
-    for name, head in heads.items():
-        for part in PARTS:
-            head[part] = arrays[f"{name}/{part}"]
+    with _naming_damage(file):
+        for name, head in heads.items():
+            # Raises for a task that has no head of this kind.
+            _ARGUMENTS[TARGETS[head["task"]]]
+            for part in PARTS:
+                head[part] = arrays[f"{name}/{part}"]
     return heads
+
+
+@contextlib.contextmanager
+def _naming_damage(file: pathlib.Path) -> Iterator[None]:
+    """Name the file in errors about heads that lack a field or have another one."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise AlbertError(
+            f"{file} is damaged: {type(error).__name__}, {first_line(error)}. Copy it "
+            "again."
+        ) from error
 
 
 def build_heads(
@@ -108,9 +119,9 @@ def build_heads(
     Raises:
         AlbertError: if both files of the heads do not belong together.
     """
-    return {
-        name: _build_task(backbone, head) for name, head in read_heads(folder).items()
-    }
+    heads = read_heads(folder)
+    with _naming_damage(pathlib.Path(folder, DESCRIPTIONS)):
+        return {name: _build_task(backbone, head) for name, head in heads.items()}
 
 
 def _build_task(backbone: keras.Model, head: dict[str, Any]) -> keras.Model:

@@ -5,7 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.pretraining.records.records_directory import Records, Shard
+from albert_tf.pretraining.records.records_directory import (
+    MANIFEST,
+    Records,
+    Shard,
+    naming_damage,
+)
 from albert_tf.pretraining.records.shard_files import (
     LABELLED_ARRAYS,
     TARGETS,
@@ -55,6 +60,11 @@ class LabelledRecords(Records):
                 f"{path} holds text without labels. Make labelled records by "
                 "`albert-tf pretrain-data --labelled`."
             )
+        with naming_damage(self.folder / MANIFEST):
+            self._open()
+
+    def _open(self) -> None:
+        """Read the shards, and set the attributes."""
         self.heads = self.manifest["heads"]
         shards = self.read_shards(LABELLED_ARRAYS)
         self.sets = [entry for entry in self.manifest["shards"] if "set" in entry]
@@ -70,6 +80,9 @@ class LabelledRecords(Records):
             if self.heads_of(kind)
         }
         self.weights = self._weights()
+        for kind in self.targets:
+            # Raises if the labels of a set or a head are damaged.
+            self.allowed(kind)
 
     def __len__(self) -> int:
         """Return the number of texts."""

@@ -1,5 +1,6 @@
 """Read text files as blocks of documents, with bounded memory."""
 
+import codecs
 import collections
 import io
 import itertools
@@ -31,12 +32,24 @@ _ADVICE = {
         "another field, name it with `text_field=`"
     ),
 }
-# Bytes that cannot be decoded become surrogates.
-_ERRORS = "surrogateescape"
+# The name of `_as_surrogates`.
+_ERRORS = "albert_tf_corpus"
 # NULs, and bytes that are not of the encoding.
 _UNDECODED = re.compile("[\0\udc80-\udcff]")
 # Ends a document, among the lines of a file.
 _END = ""
+
+
+def _as_surrogates(error: UnicodeError) -> tuple[str, int]:
+    """Return a surrogate for bytes that cannot be decoded, and where to continue.
+
+    Unlike with `surrogateescape`, these may be of any encoding.
+    """
+    assert isinstance(error, UnicodeDecodeError)
+    return "\udc80", error.end
+
+
+codecs.register_error(_ERRORS, _as_surrogates)
 
 
 class Corpus:

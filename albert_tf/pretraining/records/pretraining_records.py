@@ -12,7 +12,11 @@ from albert_tf.layers.whole_word_mask_generator import (
     mask_settings,
 )
 from albert_tf.pretraining.records.ranges import joined_ranges
-from albert_tf.pretraining.records.records_directory import MANIFEST, Records
+from albert_tf.pretraining.records.records_directory import (
+    MANIFEST,
+    Records,
+    naming_damage,
+)
 from albert_tf.pretraining.records.segment_pairs import ORDERS
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.lines import vocabulary_tokens
@@ -64,6 +68,8 @@ class PretrainingRecords(Records):
                 f"{path} holds labelled texts, which `albert-tf pretrain` takes as "
                 "--labelled, and no text without labels."
             )
+        with naming_damage(self.folder / MANIFEST):
+            ORDERS[self.manifest["settings"]["order"]]
         self.shards = self.read_shards()
         counts = [len(arrays["lengths"]) for arrays in self.shards]
         self.shard = np.repeat(np.arange(len(counts), dtype="int32"), counts)

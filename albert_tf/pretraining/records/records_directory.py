@@ -199,19 +199,48 @@ def read_manifest(folder: pathlib.Path) -> Manifest:
     if not file.exists():
         return {}
     check_downloaded(file)
-    try:
+    with naming_damage(file):
         manifest = json.loads(file.read_text(encoding="utf-8"))
-        # Raise if one of these is missing.
-        for shard in manifest.get("shards", []):
-            shard["name"], shard["sequences"]
-        manifest["files"], manifest["settings"], manifest["vocabulary"]
-        manifest["tokens"]["size"], manifest["tokens"]["mask"]
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        _check_manifest(manifest)
+    return manifest
+
+
+@contextlib.contextmanager
+def naming_damage(manifest: pathlib.Path) -> Iterator[None]:
+    """Name a manifest in errors about fields that are missing or of other types."""
+    try:
+        yield
+    except AlbertError:
+        raise
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise AlbertError(
-            f"{file} is damaged, or was not written by this version of `albert-tf "
+            f"{manifest} is damaged, or was not written by this version of `albert-tf "
             "pretrain-data`. Copy the directory again, or choose another directory."
         ) from error
-    return manifest
+
+
+def _check_manifest(manifest: Manifest) -> None:
+    """Raise if a field is missing or of another type, or a file lies elsewhere."""
+    shards, settings = manifest.get("shards", []), manifest["settings"]
+    names = [*(shard["name"] for shard in shards), manifest["vocabulary"]]
+    if any(pathlib.Path(name).name != name for name in names):
+        raise ValueError("a file lies in another folder")
+    tokens = manifest["tokens"]
+    ids = [tokens[name] for name in ("cls", "sep", "pad", "mask")]
+    numbers = [shard["sequences"] for shard in shards]
+    numbers += [settings.get("sequence_length", 0), tokens["size"], *ids]
+    if any(type(number) is not int or number < 0 for number in numbers):
+        raise TypeError("a number is of another type or negative")
+    if max(ids) >= tokens["size"]:
+        raise ValueError("the id of a token is not in the vocabulary")
+    if not isinstance(manifest["files"], list):
+        raise TypeError("the files are not a list")
 
 
 class Records:

@@ -2,8 +2,6 @@
 
 import json
 import os
-import zipfile
-import zlib
 
 import keras
 import numpy as np
@@ -14,7 +12,7 @@ from albert_tf.backbone.head_layers import dense_head, masked_lm_head
 from albert_tf.files import complete_file
 from albert_tf.layers.tensor_types import Tensor
 from albert_tf_lite.archives import check_zip
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
 from albert_tf_lite.pointers import check_downloaded
 
 
@@ -87,10 +85,11 @@ def read_weights(path: str | os.PathLike, num_sop_classes: int = 2) -> keras.Mod
     try:
         config = json.loads(str(arrays["config"]))
         backbone = AlbertBackbone.from_config(config)
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise AlbertError(
-            f"{path} does not have the sizes of a network: {error}. Expected a file of "
-            "`write_weights`, or the weights.npz of `albert-tf pretrain`."
+            f"{path} does not have the sizes of a network: {first_line(error)}. "
+            "Expected a file of `write_weights`, or the weights.npz of `albert-tf "
+            "pretrain`."
         ) from error
     network = build_network(backbone, num_sop_classes)
     shapes = {name: array.shape for name, array in arrays.items()}
@@ -122,9 +121,11 @@ def read_arrays(path: str | os.PathLike) -> dict[str, np.ndarray]:
             return {name: arrays[name] for name in arrays.files}
     except AlbertError:
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError) as error:
+    # NumPy raises errors of many classes, because headers are expressions of Python.
+    except Exception as error:
         raise AlbertError(
-            f"{path} is damaged, truncated or no .npz file: {error}. Copy it again."
+            f"{path} is damaged, truncated or no .npz file: {first_line(error)}. Copy "
+            "it again."
         ) from error
 
 

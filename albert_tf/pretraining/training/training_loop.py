@@ -14,7 +14,6 @@ Batches need no state, because they depend on the seed and the number of the cal
 
 import dataclasses
 import functools
-import json
 import os
 import pathlib
 import time
@@ -24,7 +23,7 @@ from typing import Any, Protocol
 import keras
 import numpy as np
 
-from albert_tf.files import BACKUP, write_json
+from albert_tf.files import BACKUP, read_json, write_json
 from albert_tf.pretraining.training.keras_data import evaluation_data, training_data
 from albert_tf.pretraining.training.run import Run
 from albert_tf.pretraining.training.stacked_batches import StackedBatches
@@ -33,6 +32,7 @@ from albert_tf.step_counts import interval_of
 from albert_tf.training.digests import without_names
 from albert_tf.training.optimizers import WarmupLinearDecay
 from albert_tf.training.run_state import TrainingState, hold_state
+from albert_tf_lite.errors import AlbertError
 
 # Entries of the history of a training whose length is in minutes.
 INTERVALS = 20
@@ -203,7 +203,12 @@ def _length(
     if run.steps is not None:
         return run.steps, run.interval
     file = backup / "steps.json"
-    stored = json.loads(file.read_text("utf-8")) if file.exists() else [0, 0]
+    stored = read_json(file, list) if file.exists() else [0, 0]
+    if len(stored) != 2 or not all(type(x) is int and x >= 0 for x in stored):
+        raise AlbertError(
+            f"{file} is damaged: it must hold two numbers of steps. Remove {backup} to "
+            "start over."
+        )
     # Also whether there is a trial, in which all hosts take part.
     steps, interval = _of_first_host(stored)
     if steps:
