@@ -113,4 +113,4 @@ def test_a_model_that_learned_nothing_is_reported(tmp_path):
     )
     assert "\n\n| `accuracy` | dev | test |\n| --- | --- | --- |\n| this" in english
     assert "| constant answer | 0.6667 | 0.6667 |" in english
-    assert "| 固定回答 | 0.6667 | 0.6667 |" in chinese and "本模型" in chinese
+    assert "| 固定预测 | 0.6667 | 0.6667 |" in chinese and "本模型" in chinese
