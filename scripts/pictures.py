@@ -25,9 +25,9 @@ NOTEBOOK = ROOT / "notebooks" / "csv_classifier.ipynb"
 # Kinds of questions on the map, which has room for a few.
 KINDS = 6
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860")
-EPOCH = re.compile(
-    r"- accuracy: (\S+) - loss: (\S+) - val_accuracy: (\S+) - val_loss: (\S+)"
-)
+NUMBER = r"(\d+\.\d+)"
+NAMES = ("accuracy", "loss", "val_accuracy", "val_loss")
+EPOCH = re.compile(" - ".join(f"{name}: {NUMBER}" for name in NAMES))
 
 
 def svg(width, height, parts):
@@ -57,13 +57,19 @@ def report_of(model, file):
         return values["scores"], (path / "report.html").read_text("utf-8")
 
 
-def confusion(scores, true, predicted):
+def in_chinese(plot):
+    """Return a reliability plot with the words of its axes in Chinese."""
+    return plot.replace(">score<", ">得分<").replace(">accuracy<", ">准确率<")
+
+
+def confusion(scores):
     """Return the confusion matrix as an SVG."""
-    rows = scores["confusion_matrix"]
-    labels, numbers = scores["labels"], np.array(rows)
+    numbers = np.array(scores["confusion_matrix"])
+    # The scores of the classes come first.
+    labels = list(scores)[: len(numbers)]
     side, left, top = 84, 110, 60
-    parts = [text(left + side * len(labels) / 2, 24, predicted, anchor="middle")]
-    parts.append(text(12, top + side * len(labels) / 2, true))
+    parts = [text(left + side * len(labels) / 2, 24, "predicted", anchor="middle")]
+    parts.append(text(12, top + side * len(labels) / 2, "true"))
     for i, label in enumerate(labels):
         parts.append(text(left + side * (i + 0.5), top - 10, label, anchor="middle"))
         middle = top + side * (i + 0.5) + 5
@@ -117,9 +123,8 @@ def draw_history():
     from albert_tf.training.history_plot import plot_history
 
     rows = EPOCH.findall(NOTEBOOK.read_text("utf-8"))
-    names = ("accuracy", "loss", "val_accuracy", "val_loss")
-    columns = zip(*([float(x.rstrip("\\n")) for x in row] for row in rows), strict=True)
-    history = dict(zip(names, map(list, columns), strict=True))
+    columns = [list(map(float, x)) for x in zip(*rows, strict=True)]
+    history = dict(zip(NAMES, columns, strict=True))
     plot_history(history, ("loss", "accuracy"), GUIDES / "history.png")
 
 
@@ -131,7 +136,8 @@ def main():
     plot = plot.replace(">", '><rect width="100%" height="100%" fill="white"/>', 1)
     written = {
         "reliability.svg": plot + "\n",
-        "confusion.svg": confusion(scores, "true", "predicted"),
+        "reliability.zh.svg": in_chinese(plot) + "\n",
+        "confusion.svg": confusion(scores),
         "embedding_map.svg": embedding_map(),
     }
     for name, picture in written.items():

@@ -188,6 +188,16 @@ def test_chinese_pages_use_the_words_of_the_glossary():
         assert [word for word in refused if word in text] == [], path
 
 
+def test_the_recorded_terminal_shows_the_commands_of_its_script(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import moving_picture
+
+    picture = moving_picture.PATH.read_text("utf-8")
+    assert len(picture) < 200_000
+    for command in moving_picture.COMMANDS:
+        assert f"$ albert-tf {' '.join(command)}</text>" in picture
+
+
 def test_pages_count_tasks_and_releases():
     """Numbers that a new task or release would make wrong."""
     from albert_tf.checkpoints import RELEASES
@@ -210,6 +220,29 @@ def test_pages_count_tasks_and_releases():
         assert words in text.replace("\n", " "), name
         for count in re.findall(r"\b(\d+) (?:tasks|种任务|kinds of Keras)", text):
             assert count == tasks, name
+
+
+def test_pages_state_default_batch_sizes_and_the_tasks_of_exported_files():
+    from albert_tf.training import fine_tuning_batch_size
+    from albert_tf_lite.answers import ANSWERS
+
+    small, large = map(fine_tuning_batch_size, (9_999, 10_000))
+    for name, words in (
+        ("docs/tutorials/tf1_to_keras.md", f"({small}; {large} from 10,000 examples"),
+        (
+            "docs/tutorials/tf1_to_keras.zh.md",
+            f"（{small}；达到 10,000 个样本时为 {large}）",
+        ),
+        ("docs/tasks/index.md", f"to {small}, or {large} from 10,000 examples on"),
+        (
+            "docs/guides/training_options.md",
+            f"{small} below 10,000 examples, else {large}",
+        ),
+    ):
+        assert words in (ROOT / name).read_text("utf-8"), name
+    export = (ROOT / "docs/guides/export.md").read_text("utf-8")
+    assert [task for task in ANSWERS if f"\n| {task} |" not in export] == []
+    assert len(ANSWERS) == 8 and "Six tasks are written in both formats" in export
 
 
 def test_options_of_commands_exist():
