@@ -7,7 +7,6 @@ import contextlib
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import urllib.request
@@ -47,18 +46,18 @@ def wheels(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session")
-def checkout(tmp_path_factory):
-    """A copy of the tracked files, in which commands may write."""
-    folder = tmp_path_factory.mktemp("checkout") / "albert-tf"
+@pytest.fixture
+def checkout(tmp_path):
+    """A clone of the last commit, in which the commands of a page may write."""
+    folder = tmp_path / "albert-tf"
     subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
     for name in RELEASES:
-        shutil.copytree(folder / "examples/albert_micro_zh", folder / name)
+        (folder / name).symlink_to(folder / "examples/albert_micro_zh")
     return folder
 
 
 @pytest.fixture(scope="session")
-def environments(wheels, checkout, tmp_path_factory):
+def environments(wheels, tmp_path_factory):
     """A function that installs requirements into a new environment of a Python."""
 
     def install(python, *requirements):
@@ -70,7 +69,8 @@ def environments(wheels, checkout, tmp_path_factory):
             "VIRTUAL_ENV": str(folder),
             "PIP_FIND_LINKS": " ".join(links).strip(),
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            "PIP_NO_COMPILE": "1",
+            # Python compiles what is imported; pip would compile all of TensorFlow.
+            "PIP_COMPILE": "0",
             # Clones of the address are those of this repository.
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": f"url.file://{ROOT}.insteadOf",
@@ -135,7 +135,8 @@ def test_what_a_page_installs_exists(code, own, checkout, tmp_path):
     if ELSEWHERE.search(code):
         pytest.skip("reads another index")
     # Without a clone in the block, it runs in one.
-    folder = tmp_path if "git clone" in code else checkout
+    folder = tmp_path / "empty" if "git clone" in code else checkout
+    folder.mkdir(exist_ok=True)
     environment = {**own, "PIP_DRY_RUN": "1"} if SOURCES.search(code) else own
     code = code.partition("\nMODEL=")[0]
     run_in(environment, "bash", "-euo", "pipefail", "-c", code, cwd=folder)

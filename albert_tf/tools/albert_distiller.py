@@ -147,7 +147,7 @@ class AlbertDistiller:
             validation_data = self._batches(dev, options)
         student = self.student
         student.adapt_to(examples)
-        metric = keras.metrics.MeanMetricWrapper(self._agree, name="agreement")
+        metric = keras.metrics.MeanMetricWrapper(self._agreement(), name="agreement")
         loss = self._loss(has_labels=examples.y is not None)
         student.compile(loss=loss, metrics=[metric], **self._options)
         try:
@@ -259,11 +259,16 @@ class AlbertDistiller:
 
         return loss
 
-    def _agree(self, y_true, y_pred):
-        logits = _class_logits(self.student, y_pred)
-        taught, _ = _split(y_true, logits)
-        same = ops.argmax(logits, axis=-1) == ops.argmax(taught, axis=-1)
-        return ops.cast(same, "float32")
+    def _agreement(self):
+        """Return the metric, a function: Keras 3.16 writes down no bound methods."""
+
+        def agree(y_true, y_pred):
+            logits = _class_logits(self.student, y_pred)
+            taught, _ = _split(y_true, logits)
+            same = ops.argmax(logits, axis=-1) == ops.argmax(taught, axis=-1)
+            return ops.cast(same, "float32")
+
+        return agree
 
 
 def _class_logits(model, outputs):

@@ -360,7 +360,11 @@ def _reads_logits(given: Any) -> bool | None:
         return False
     if type(given) in _F_SCORES:
         return None if given.threshold is None else False
-    config = given.get_config()
+    try:
+        config = given.get_config()
+    except TypeError:
+        # Of a function that Keras 3.16 cannot write down, such as a bound method.
+        return None
     if type(given) in _WITH_THRESHOLD:
         return _decides_by_logits(config)
     return config.get("from_logits")
