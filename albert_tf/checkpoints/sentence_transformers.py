@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from albert_tf.checkpoints.config import read_config, read_json
-from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.layout import CheckpointError, name_damage
 
 _MODULES = "modules.json"
 # `sentence_bert_config.json` for most models.
@@ -56,13 +56,15 @@ def read_pooling(folders: Iterable[pathlib.Path]) -> str | None:
             stacklevel=5,
         )
     modes, other_modules = [], []
-    for module in read_json(root / _MODULES, list):
-        kind = module["type"].rpartition(".")[-1]
-        if kind == "Pooling":
-            path = root / module["path"] / "config.json"
-            modes += _pooling_modes(read_config(path))
-        elif kind not in _IGNORED:
-            other_modules.append(f"the module {kind}")
+    with name_damage(root / _MODULES, TypeError, LookupError, AttributeError, OSError):
+        for module in read_json(root / _MODULES, list):
+            kind = module["type"].rpartition(".")[-1]
+            if kind == "Pooling":
+                # A folder beside the file, also where a stranger names another.
+                path = root / pathlib.Path(module["path"]).name / "config.json"
+                modes += _pooling_modes(read_config(path))
+            elif kind not in _IGNORED:
+                other_modules.append(f"the module {kind}")
     if other_modules or len(modes) != 1 or modes[0] not in _MODES:
         steps = " and ".join([*modes, *other_modules]) or "no pooling"
         raise CheckpointError(
@@ -76,7 +78,7 @@ def read_pooling(folders: Iterable[pathlib.Path]) -> str | None:
 def _pooling_modes(config: dict[str, Any]) -> list[str]:
     mode = config.get("pooling_mode")
     if mode is not None:
-        return [mode] if isinstance(mode, str) else list(mode)
+        return [mode] if isinstance(mode, str) else list(map(str, mode))
     names = {field: mode for mode, field in _MODES.items()}
     return [
         names.get(field, field)

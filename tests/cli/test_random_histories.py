@@ -19,7 +19,6 @@ import warnings
 from unittest import mock
 
 import hypothesis
-import keras
 import numpy as np
 import pytest
 from command_line import refused, run, write_start
@@ -43,7 +42,8 @@ from albert_tf_cli.tasks import blocks
 from albert_tf_lite.errors import AlbertError
 
 pytestmark = [needs_onnx, needs_litert]
-MINUTES = 10
+# A test of ten minutes is taken for one that hangs.
+MINUTES, PARTS = 10, 4
 TEXTS = ["很好吃", "太差了", "不好", "我想你来吧", "好", "天地人大小", "吃鸡蛋吗？"]
 ROWS = ["label\ttext", "1\t很好吃", "0\t太差了", "1\t好，很好", "0\t不好"]
 ROWS += ["1\t我想你来", "0\t差，不来了", "1\t好吃！", "0\t太坏了"]
@@ -336,16 +336,16 @@ class Histories(RuleBasedStateMachine):
 
 
 @pytest.mark.nightly
-def test_ten_minutes_of_histories():
-    keras.config.disable_traceback_filtering()
+@pytest.mark.parametrize("part", range(PARTS))
+def test_ten_minutes_of_histories(part):
     seed = int(os.environ.get("ALBERT_TF_SEED", time.time()))
-    end = time.monotonic() + 60 * MINUTES
+    end = time.monotonic() + 60 * MINUTES / PARTS
     print(f"ALBERT_TF_SEED={seed}")
     while time.monotonic() < end:
         run_state_machine_as_test(
             hypothesis.seed(seed)(Histories),
             settings=settings(
-                max_examples=4,
+                max_examples=3,
                 stateful_step_count=8,
                 database=None,
                 deadline=None,

@@ -200,7 +200,8 @@ def mutate_value(document, random):
         other_parent, other = random.choice(places)
         parent[key] = copy.deepcopy(other_parent[other])
     elif change == 4 and isinstance(old, str):
-        parent[key] = mutate_text(old.encode(), random).decode("utf-8", "replace")
+        changed = mutate_text(old.encode("utf-8", "replace"), random)
+        parent[key] = changed.decode("utf-8", "replace")
     elif type(old) in (int, float):
         parent[key] = random.choice((*NUMBERS, *VALUES))
     else:

@@ -97,7 +97,10 @@ def _labels_by_field(annotation: dict[str, Any]) -> dict[str, list]:
             values = [value]
         else:
             values = next((x for x in value.values() if isinstance(x, list)), [])
-        labels.setdefault(item["from_name"], []).extend(values)
+        name = item["from_name"]
+        if not isinstance(name, str):
+            raise TypeError(f"from_name is {name!r:.80}")
+        labels.setdefault(name, []).extend(values)
     return labels
 
 

@@ -20,7 +20,7 @@ from albert_tf.data.labels.cleaning import clean_spans
 from albert_tf.data.labels.tag_spellings import PIECE, is_mark, is_tag, read_tags
 from albert_tf.data.labels.text_spans import Span, check_spans
 from albert_tf.data.sets.words_with_tags import SlashReader, has_slashes
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
 from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
 
 # Characters from here on are written without spaces between words.
@@ -152,8 +152,12 @@ def _naming(place: str) -> Iterator[None]:
     """Name the place in errors about its content."""
     try:
         yield
-    except (AttributeError, TypeError, ValueError) as error:
+    except AlbertError as error:
         raise AlbertError(f"{place}: {error}") from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise AlbertError(
+            f"{place} has a span of another form: {first_line(error)}"
+        ) from None
 
 
 # === Tokens with tags ===
