@@ -57,8 +57,12 @@ class Jieba:
     ):
         self.user_words = None
         if user_dictionary is not None:
-            self.user_words = _read_dictionary(user_dictionary, encoding)
-            _warn_of_unused_words(self.user_words)
+            name = "The user dictionary"
+            if isinstance(user_dictionary, str | os.PathLike):
+                name = f"{name} {user_dictionary}"
+                user_dictionary = stream_lines(user_dictionary, encoding)
+            self.user_words = _read_dictionary(user_dictionary, name)
+            _warn_of_unused_words(self.user_words, name)
         is_installed = importlib.util.find_spec("rjieba") is not None
         self.fast = is_installed and self.user_words is None
 
@@ -99,7 +103,7 @@ def _jieba(user_words: str) -> jieba.Tokenizer:
 # === The user dictionary ===
 
 # A line as jieba reads it: the word is what precedes the frequency and the tag.
-_LINE = re.compile("(?P<word>.+?)(?P<frequency> [0-9]+)?(?P<tag> [a-z]+)?")
+_LINE = re.compile("(?P<word>.+?)(?P<frequency> [0-9]{1,15})?(?P<tag> [a-z]+)?")
 # A word with one of these is several columns, or a row of another format.
 _NO_WORD = re.compile(r"[\s,;，；\"|]")
 _SEPARATORS = re.compile(r"[\s,;，；\"|]+")
@@ -109,23 +113,17 @@ _EXAMPLE = "云原生数据库 10 n"
 _CHECKED, _NAMED = 10_000, 5
 
 
-def _read_dictionary(
-    dictionary: str | os.PathLike | Iterable[str], encoding: str | None
-) -> str:
-    name = "The user dictionary"
-    if isinstance(dictionary, str | os.PathLike):
-        name = f"{name} {dictionary}"
-        dictionary = stream_lines(dictionary, encoding)
+def _read_dictionary(dictionary: Iterable[str], name: str) -> str:
     # Excel saves a byte order mark, which the reader of files removes.
     lines = [line.strip().removeprefix("\ufeff") for line in dictionary]
     for number, line in enumerate(lines, start=1):
         match = _LINE.fullmatch(line)
         if match and _NO_WORD.search(match["word"]):
             raise AlbertError(
-                f"{name} has the line {number} {line!r}, which is not in jieba's "
-                f"format: its word would be {match['word']!r}, which no text contains "
-                "as one word. Expected 'word [frequency] [tag]', separated by one "
-                f"space each, such as {_in_format(line)!r}. Delete a header."
+                f"{name} has the line {number} {line!r:.200}, which is not in jieba's "
+                f"format: its word would be {match['word']!r:.200}, which no text "
+                "contains as one word. Expected 'word [frequency] [tag]', separated by "
+                f"one space each, such as {_in_format(line)!r}. Delete a header."
             )
     if not any(lines):
         raise AlbertError(
@@ -146,7 +144,7 @@ def _in_format(line: str) -> str:
     return " ".join([words[0], *frequencies[:1], *tags[:1]])
 
 
-def _warn_of_unused_words(user_words: str) -> None:
+def _warn_of_unused_words(user_words: str, name: str) -> None:
     """Warn if jieba does not even find words of a dictionary that stand alone.
 
     Raise if it finds none.
@@ -162,9 +160,9 @@ def _warn_of_unused_words(user_words: str) -> None:
     if not unused:
         return
     message = (
-        f"jieba does not find {len(unused):,} of {len(words):,} words of the user "
-        f"dictionary, such as {', '.join(unused[:_NAMED])}: their frequency is too "
-        "low, or jieba separates words at one of their characters. Leave the "
+        f"{name}: jieba does not find {len(unused):,} of {len(words):,} words in it, "
+        f"such as {', '.join(f'{x:.40}' for x in unused[:_NAMED])}. Their frequency "
+        "is too low, or jieba separates words at one of their characters. Leave the "
         "frequency out, so that jieba chooses one that suffices."
     )
     if len(unused) == len(words):

@@ -345,7 +345,8 @@ def _find_beside(
 ) -> pathlib.Path | None:
     """Return the only file that matches the first pattern with a match."""
     for pattern in patterns:
-        paths = sorted(x for folder in files.folders for x in folder.glob(pattern))
+        found = (x for folder in files.folders for x in folder.glob(pattern))
+        paths = sorted(filter(pathlib.Path.is_file, found))
         if len(paths) > 1:
             raise CheckpointError(
                 f"{paths[0].parent} holds several {kind} files: "

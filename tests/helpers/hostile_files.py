@@ -17,6 +17,7 @@ import h5py
 import numpy as np
 import pytest
 import safetensors.numpy
+from archives import write_archive
 from checkpoint_files import GOLDEN, config_of
 from mutations import index_blocks, with_block
 from small_classifier import small_classifier
@@ -196,6 +197,12 @@ def zip_upwards(folder):
     return path
 
 
+def zip_folder_for_config(folder):
+    """An archive with a folder in place of the config."""
+    files = {x.name: x.read_bytes() for x in (GOLDEN / "google_v2").glob("model.*")}
+    return write_archive(folder / "model.zip", {**files, "albert_config.json/x": b""})
+
+
 def long_vocabulary(folder):
     write_preset(folder)
     (file,) = folder.glob("assets/tokenizer/*.txt")
@@ -262,6 +269,7 @@ FILES = {
     "tar_link": (tar_of(("model.ckpt.index", "/etc/passwd")), "is damaged"),
     "tar_upwards": (tar_of(("../../escaped.index", None)), "is damaged"),
     "zip_upwards": (zip_upwards, r"no checkpoint in .*model.zip"),
+    "zip_folder_for_config": (zip_folder_for_config, "no config beside"),
     "long_vocabulary": (long_vocabulary, "bytes, the model 120 tokens"),
     "onnx_nested": (onnx_nested, "settings in .* are damaged"),
     "litert_bomb": (litert_bomb, "more than 20 times"),

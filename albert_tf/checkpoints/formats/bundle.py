@@ -28,7 +28,8 @@ _DAMAGE = (tf.errors.OpError, IndexError)
 def find(folder: pathlib.Path) -> list[pathlib.Path]:
     """Return the prefixes of the checkpoints in a folder, or the latest one."""
     # Not the files that macOS adds to archives, such as ._model.ckpt.index.
-    prefixes = sorted(_strip_ending(file) for file in folder.glob("[!.]*.index"))
+    indexes = filter(pathlib.Path.is_file, folder.glob("[!.]*.index"))
+    prefixes = sorted(map(_strip_ending, indexes))
     if (latest := _latest(folder)) in prefixes:
         prefixes = [latest]
     if _is_module(folder):
