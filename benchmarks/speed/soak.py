@@ -7,7 +7,8 @@ hostile: words of 100,000 characters, megabytes, other types, broken JSON, bodie
 end too early. Every minute an export of another model replaces the file, and after
 every fifth the workers are restarted one by one (SIGHUP), so that each lives for five
 minutes. It fails if a label is wrong, if a request is neither answered nor refused, or
-if a worker grows by more than 30 MB after its first minute.
+if a worker grows by more than 15 MB in the second half of its life. In the first half,
+it meets its largest request.
 """
 
 import argparse
@@ -41,8 +42,8 @@ TEXTS = [
 ]
 EXCHANGE_SECONDS = 60
 EXCHANGES_PER_LIFE = 5
-# Memory that a worker may take after its first minute, for the largest request.
-GROWTH_MB = 30
+# Memory that a worker may take in the second half of its life.
+GROWTH_MB = 15
 # A request is answered, or refused: too large, not valid, or too many at the moment.
 REFUSED = (400, 413, 422, 503)
 ANSWER_SECONDS = 60
@@ -201,10 +202,9 @@ def watch(soak, process, export, minutes):
 
 
 def growth(samples):
-    """Return the memory of a worker after its first minute, and its maximum."""
-    start = samples[0][0] + 60
-    later = [x for seconds, x in samples if seconds >= start]
-    return (later[0], max(later)) if later else None
+    """Return the memory of a worker after half of its life, and the maximum then."""
+    later = [megabytes for _, megabytes in samples[len(samples) // 2 :]]
+    return later[0], max(later)
 
 
 def main():
@@ -253,14 +253,11 @@ def report(soak, memory):
         print(f"{count:8,} {kind}")
     problems = soak.problems
     for worker, samples in memory.items():
-        if found := growth(samples):
-            start, most = found
-            minutes = (samples[-1][0] - samples[0][0]) / 60
-            print(f"worker {worker}: {start:.0f} to {most:.0f} MB in {minutes:.1f} min")
-            if most > start + GROWTH_MB:
-                problems.append(
-                    f"worker {worker} grew from {start:.0f} to {most:.0f} MB"
-                )
+        start, most = growth(samples)
+        minutes = (samples[-1][0] - samples[0][0]) / 60
+        print(f"worker {worker}: {start:.0f} to {most:.0f} MB, lived {minutes:.1f} min")
+        if most > start + GROWTH_MB:
+            problems.append(f"worker {worker} grew from {start:.0f} to {most:.0f} MB")
     if problems:
         sys.exit("\n".join([f"{len(problems)} problems", *problems[:20]]))
     print("No wrong label, no lost request, and the memory is flat.")
