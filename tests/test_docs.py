@@ -171,8 +171,9 @@ def test_the_package_is_described_in_the_same_words():
     for name in (*pages, "pyproject.toml", "albert_tf_cli/shared/chinese_help.json"):
         assert words in (ROOT / name).read_text("utf-8"), name
     # And how far it is, at the top.
-    top = (ROOT / "README.md").read_text("utf-8").splitlines()[:10]
-    assert albert_tf.__version__ in " ".join(top)
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    assert albert_tf.__version__ in " ".join(lines[:10])
+    assert len(lines) <= 130
 
 
 def test_chinese_pages_use_the_words_of_the_glossary():
