@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from albert_tf_lite.environment import environment, unless_set
+from albert_tf_lite.lines import split_lines
 
 # Requirements of the packages that run exported files.
 _REQUIREMENTS = {
@@ -40,7 +41,7 @@ def listed(values: Iterable, maximum: int = 5) -> str:
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an exception of a library, at most 300 characters."""
-    return (str(error).strip() or repr(error)).splitlines()[0][:300]
+    return split_lines(str(error).strip() or repr(error))[0][:300]
 
 
 class MissingPackageError(AlbertError, ImportError):
