@@ -15,12 +15,14 @@ import re
 import secrets
 import shutil
 import string
+import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import filelock
 import numpy as np
 
+from albert_tf.locks import lock_beside, locked, remove_unneeded
+from albert_tf.writing_errors import ADVICE, TEMPORARY, name_final_path
 from albert_tf_lite.errors import AlbertError, first_line
 from albert_tf_lite.pointers import read_bytes
 
@@ -46,6 +48,9 @@ _FILE_SUFFIXES = (
     ".tgz",
     ".zip",
 )
+# Directories in a temporary one: for new files, and for those that they replace until
+# all are in their places.
+NEW, FORMER = "new", "former"
 # Our own checkpoints, by their names: in a checkout and in an installed package.
 BUNDLED = ("albert_micro_zh",)
 # Begins the address of a checkpoint on the Hugging Face Hub.
@@ -128,85 +133,176 @@ def check_replaced(path: str | os.PathLike, suffix: str) -> None:
 
 
 @contextlib.contextmanager
-def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
-    """Yield a temporary directory, which gets its final name at the end of the block.
+def complete_directory(
+    path: str | os.PathLike, replaced: Iterable[str] = ()
+) -> Iterator[pathlib.Path]:
+    """Yield a temporary directory, whose files get their final names at the end.
 
-    If the final directory exists, its other files remain. If the block raises, nothing
-    has changed.
+    If the final directory exists, its other files remain, except those named in
+    `replaced`. If the block or a renaming raises, nothing has changed.
     """
     path = pathlib.Path(path)
     check_directory(path)
+    if _is_temporary(path):
+        path.mkdir(exist_ok=True)
+        yield path
+        return
     with temporary_directory(path) as folder:
+        new = folder / NEW
+        new.mkdir()
         # So that a model card does not replace that of a person.
         if (path / "README.md").is_file():
-            shutil.copy(path / "README.md", folder)
-        yield folder
-        folder.chmod(0o755)
-        _move(folder, path)
+            shutil.copy(path / "README.md", new)
+        yield new
+        new.chmod(0o755)
+        exchange(new, path, replaced)
 
 
 @contextlib.contextmanager
 def temporary_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield a new directory beside a path; remove those of killed processes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(path.parent, glob.escape(path.name))
+    """Yield a new directory beside a path, without those of killed processes.
+
+    At the end it is removed, unless former files in it could not be put back.
+    """
     with name_final_path(path), contextlib.ExitStack() as stack:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(path.parent, glob.escape(path.name))
         folder = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
         # Locked before it exists, so that no process takes it for abandoned. Another
         # process that looks for abandoned ones may hold the lock for a moment.
-        stack.enter_context(_locked(_lock_beside(folder), path, blocking=True))
+        stack.enter_context(locked(lock_beside(folder), path, blocking=True))
         folder.mkdir()
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.callback(_remove_temporary, folder)
         yield folder
 
 
 def remove_abandoned(parent: pathlib.Path, pattern: str) -> None:
     """Remove the temporary directories that killed processes left for some names.
 
-    An entry `former`, which was being replaced, gets its name again.
+    An exchange of files that has begun is completed. A former directory without a new
+    one gets its name again.
     """
     found = parent.glob(f".{pattern}.*.part*")
     for name in {x.name.removesuffix(".lock") for x in found}:
         abandoned = parent / name
-        with contextlib.suppress(OSError), _locked(_lock_beside(abandoned), abandoned):
+        with contextlib.suppress(OSError), locked(lock_beside(abandoned), abandoned):
             final = parent / name[1:].rsplit(".", 2)[0]
-            if not final.exists() and (abandoned / "former").exists():
-                (abandoned / "former").rename(final)
-            shutil.rmtree(abandoned)
+            if (abandoned / FORMER).exists():
+                _complete_exchange(abandoned, final)
+            remove_unneeded(abandoned)
+
+
+def _is_temporary(path: pathlib.Path) -> bool:
+    """Return whether a path is in a directory that is complete or absent as a whole."""
+    return any(TEMPORARY.fullmatch(part) for part in path.parts)
+
+
+def _remove_temporary(folder: pathlib.Path) -> None:
+    """Remove a temporary directory that has no former files."""
+    if not any(x.is_file() for x in (folder / FORMER).rglob("*")):
+        remove_unneeded(folder)
+
+
+# === Files that belong together ===
+
+
+def exchange(
+    new: pathlib.Path, final: pathlib.Path, replaced: Iterable[str] = ()
+) -> None:
+    """Move the files of a new directory into the final one, all of them or none.
+
+    The files of these names, and of those in `replaced`, are kept in the directory
+    `former` beside the new one until all new files have their names. After an error
+    they are put back. Other files of the final directory are not touched.
+    """
+    if final.exists() and not any(final.iterdir()):
+        # Windows replaces no directory. A mount point stays.
+        with contextlib.suppress(OSError):
+            final.rmdir()
+    if not final.exists():
+        os.replace(new, final)
+        return
+    former = new.with_name(FORMER)
+    names = [x.relative_to(new) for x in sorted(new.rglob("*")) if not x.is_dir()]
+    # Without these files a checkpoint is incomplete, and is not loaded: they are the
+    # first to go and the last to come, so that a killed process leaves no mixture.
+    names.sort(key=_is_needed)
+    with _undone_after_error(final, former) as undo:
+        for name in [*reversed(names), *map(pathlib.Path, replaced)]:
+            if (final / name).exists():
+                _move(final / name, former / name, undo)
+        for name in names:
+            _move(new / name, final / name, undo)
+        for folder in filter(pathlib.Path.is_dir, new.rglob("*")):
+            _make_directory(final / folder.relative_to(new), undo)
+    remove_unneeded(former)
+
+
+def exchange_directory(new: pathlib.Path, final: pathlib.Path) -> None:
+    """Replace a directory by a new one as a whole, as `exchange` does its files."""
+    former = new.with_name(FORMER)
+    with _undone_after_error(final, former) as undo:
+        if final.exists():
+            _move(final, former, undo)
+        _move(new, final, undo)
+    remove_unneeded(former)
+
+
+def _is_needed(name: pathlib.Path) -> bool:
+    """Return whether a checkpoint is not loaded without a file."""
+    return name.name == "config.json" or name.suffix == ".index"
+
+
+def _move(
+    source: pathlib.Path, target: pathlib.Path, undo: contextlib.ExitStack
+) -> None:
+    """Rename a file, and make the directories for it."""
+    _make_directory(target.parent, undo)
+    os.replace(source, target)
+    undo.callback(os.replace, target, source)
+
+
+def _make_directory(path: pathlib.Path, undo: contextlib.ExitStack) -> None:
+    """Make a directory and those above it."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.exists():
+            folder.mkdir()
+            undo.callback(_remove_empty, folder)
+
+
+def _remove_empty(folder: pathlib.Path) -> None:
+    """Remove a directory unless somebody put files into it."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 @contextlib.contextmanager
-def name_final_path(path: str | os.PathLike) -> Iterator[None]:
-    """Name the final path in errors about temporary files."""
+def _undone_after_error(
+    final: pathlib.Path, former: pathlib.Path
+) -> Iterator[contextlib.ExitStack]:
+    """Yield a stack of what undoes the block, which is called if it raises."""
+    undo = contextlib.ExitStack()
     try:
-        yield
-    except OSError as error:
-        # A write to a full disk names no file.
-        names_other_file = error.filename and ".part" not in str(error.filename)
-        if error.errno is None or names_other_file:
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        yield undo
+    except BaseException:
+        try:
+            undo.close()
+        except OSError as error:
+            raise AlbertError(
+                f"{final} is incomplete, because its former files could not be put "
+                f"back: {error.strerror}. They are in {former}. Write {final} again, "
+                "or move them there."
+            ) from error
+        raise
 
 
-def _move(source, target):
-    """Rename a directory, or move its files into the target if that has others."""
-    if target.exists() and not any(target.iterdir()):
-        # Windows replaces no directory. A mount point stays.
-        with contextlib.suppress(OSError):
-            target.rmdir()
-    if not target.exists():
-        os.replace(source, target)
-        return
-    # Without these files a checkpoint is incomplete, and is not loaded.
-    needed = {*source.glob("config.json"), *source.glob("*.index")}
-    for file in needed:
-        (target / file.name).unlink(missing_ok=True)
-    for entry in sorted(source.rglob("*"), key=lambda x: (x in needed, x)):
-        name = target / entry.relative_to(source)
-        if entry.is_dir():
-            name.mkdir(exist_ok=True)
-        else:
-            os.replace(entry, name)
+def _complete_exchange(abandoned: pathlib.Path, final: pathlib.Path) -> None:
+    """Complete the exchange that a killed process had begun."""
+    new, former = abandoned / NEW, abandoned / FORMER
+    if not final.exists():
+        (new if new.exists() else former).rename(final)
+    elif new.exists():
+        exchange(new, final)
 
 
 @contextlib.contextmanager
@@ -216,6 +312,9 @@ def complete_file(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     If the block raises, the final file has not changed.
     """
     path = pathlib.Path(path)
+    if _is_temporary(path):
+        yield path
+        return
     # One for each process, because several may write the same file.
     with temporary_directory(path) as folder:
         yield folder / path.name
@@ -232,8 +331,8 @@ def check_space(path: str | os.PathLike, variables: Iterable[Any]) -> None:
         math.prod(x.shape) * np.dtype(x.dtype).itemsize + 4000 for x in variables
     )
     full = pathlib.Path(path).absolute()
-    existing = next(x for x in (full, *full.parents) if x.exists())
-    free = shutil.disk_usage(existing).free
+    folder = next(x for x in (full, *full.parents) if x.is_dir())
+    free = shutil.disk_usage(folder).free
     if needed > free:
         raise OSError(
             errno.ENOSPC,
@@ -241,64 +340,32 @@ def check_space(path: str | os.PathLike, variables: Iterable[Any]) -> None:
             f"{free / 1e6:.1f} MB are free. Free space and try again.",
             str(path),
         )
+    # The user may have a quota, or a limit of the size of files.
+    try:
+        _reserve(folder, needed)
+    except OSError as error:
+        if error.errno not in ADVICE:
+            # Some file systems cannot reserve space.
+            return
+        raise OSError(
+            error.errno,
+            f"{error.strerror}: {needed / 1e6:.1f} MB are needed. "
+            f"{ADVICE[error.errno]}.",
+            str(path),
+        ) from error
+
+
+def _reserve(folder: pathlib.Path, size: int) -> None:
+    """Reserve space for a moment, where the operating system can."""
+    if hasattr(os, "posix_fallocate"):
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, max(size, 1))
 
 
 def remove_directory(path: pathlib.Path) -> None:
     """Remove a directory, which is complete or absent."""
     with temporary_directory(path) as folder:
         path.rename(folder / path.name)
-
-
-def only_writer(path: str | os.PathLike) -> contextlib.AbstractContextManager[None]:
-    """Lock a file or directory against other processes of this machine.
-
-    The operating system releases the lock of a killed process.
-    """
-    path = pathlib.Path(path)
-    # Inside a directory, because the directory above may be read-only.
-    lock_file = path / ".lock" if path.is_dir() else _lock_beside(path)
-    return _locked(lock_file, path)
-
-
-def _lock_beside(path):
-    """Return the lock file of a path that may be renamed while it is locked.
-
-    Windows renames no directory that has an open file in it.
-    """
-    return path.with_name(f"{path.name}.lock")
-
-
-@contextlib.contextmanager
-def _locked(lock_file, path, blocking=False):
-    """Hold a lock file, which is removed at the end."""
-    lock = filelock.FileLock(lock_file)
-    while not lock.is_locked:
-        with open(lock_file, "ab") as file:
-            try:
-                lock.acquire(blocking=blocking)
-            except filelock.Timeout:
-                raise BlockingIOError(
-                    f"Another process is writing to {path}. Wait until it ends, or "
-                    "choose another output."
-                ) from None
-            # The last holder may have removed the file, and another process may have
-            # created and locked a new one.
-            if not _is_file_at(file, lock_file):
-                lock.release()
-    try:
-        yield
-    finally:
-        # Windows removes it when the lock is released.
-        with contextlib.suppress(OSError):
-            lock_file.unlink()
-        lock.release()
-
-
-def _is_file_at(file, path):
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def file_digest(path: str | os.PathLike) -> str:

@@ -1,8 +1,8 @@
 """Files and directories are complete or absent, and native output is hidden."""
 
-import contextlib
 import errno
 import functools
+import itertools
 import os
 import pathlib
 import platform
@@ -16,15 +16,16 @@ import pytest
 from small_classifier import small_classifier
 
 import albert_tf
+from albert_tf.checkpoints.download import interruption_hint
 from albert_tf.files import (
     check_space,
     complete_directory,
     complete_file,
-    only_writer,
     remove_directory,
 )
+from albert_tf.locks import only_writer
 from albert_tf.quiet_import import lacks_avx
-from albert_tf_lite.errors import Process, silent_stderr
+from albert_tf_lite.errors import AlbertError, Process, silent_stderr
 
 # A process that imports no TensorFlow.
 LAZY = {"ALBERT_TF_LAZY": "1"}
@@ -47,7 +48,7 @@ def test_a_directory_is_complete_or_unchanged(tmp_path):
     final = tmp_path / "above" / "model"
     with complete_directory(final) as directory:
         (directory / "weights").write_text("old")
-        assert not final.exists() and directory.parent == final.parent
+        assert not final.exists() and directory.parents[1] == final.parent
     # Windows has no such permissions.
     assert os.name == "nt" or stat.S_IMODE(final.stat().st_mode) == 0o755
     with pytest.raises(KeyboardInterrupt), complete_directory(final) as directory:
@@ -57,20 +58,33 @@ def test_a_directory_is_complete_or_unchanged(tmp_path):
     assert (final / "weights").read_text() == "old"
 
 
-@pytest.mark.parametrize("moves", range(3))
-def test_a_checkpoint_is_incomplete_while_it_is_replaced(tmp_path, monkeypatch, moves):
-    """A process killed then leaves no mixture of two checkpoints that loads."""
+@pytest.mark.parametrize("moves", range(1, 6))
+def test_an_exchange_that_ends_in_the_middle(tmp_path, monkeypatch, moves):
+    """It leaves no mixture that loads, and the next process completes it."""
     names, final = ("a.h5", "config.json", "z.h5"), tmp_path / "model"
-    for text in ("old", "new"):
-        if text == "new":
-            done = [unittest.mock.DEFAULT] * moves
-            killed = unittest.mock.Mock(wraps=os.replace)
-            killed.side_effect = [*done, KeyboardInterrupt]
-            monkeypatch.setattr(os, "replace", killed)
-        with contextlib.suppress(KeyboardInterrupt), complete_directory(final) as new:
-            for name in names:
-                (new / name).write_text(text)
-    assert everything_in(final) == ["a.h5", "z.h5"]
+    with complete_directory(final) as new:
+        for name in (*names, "notes.txt"):
+            (new / name).write_text("old")
+    error = pytest.raises(AlbertError, match="could not be put back: Perm.*model again")
+    with monkeypatch.context() as patch, error, complete_directory(final) as new:
+        for name in names:
+            (new / name).write_text("new")
+        # Nothing can be renamed any more, as after a kill.
+        denied = itertools.repeat(PermissionError(errno.EACCES, "Permission denied"))
+        done = [unittest.mock.DEFAULT] * moves
+        replace = unittest.mock.Mock(wraps=os.replace)
+        replace.side_effect = itertools.chain(done, denied)
+        patch.setattr(os, "replace", replace)
+    assert not (final / "config.json").exists()
+    assert "killed while it wrote" in interruption_hint(final)
+    with pytest.raises(ZeroDivisionError), complete_directory(final):
+        raise ZeroDivisionError
+    assert everything_in(tmp_path) == [
+        "model",
+        *(f"model/{x}" for x in sorted([*names, "notes.txt"])),
+    ]
+    assert {(final / name).read_text() for name in names} == {"new"}
+    assert (final / "notes.txt").read_text() == "old"
 
 
 def test_a_directory_is_removed_as_a_whole(tmp_path, monkeypatch):
@@ -114,7 +128,7 @@ def test_the_next_run_removes_what_a_killed_process_left(tmp_path, write):
     path = tmp_path / "a[1]"
     code = KILLED.format(write.__name__)
     subprocess.run([sys.executable, "-c", code, path], env=os.environ | LAZY)
-    folder, lock = everything_in(tmp_path)
+    folder, lock, *_ = everything_in(tmp_path)
     assert lock == f"{folder}.lock"
     with complete_file(tmp_path / "b.json") as other, write(path) as new:
         # Not what another process is writing.
@@ -128,7 +142,7 @@ def test_the_next_run_removes_what_a_killed_process_left(tmp_path, write):
 def test_errors_name_the_final_file_and_a_missing_parent_is_created(tmp_path):
     for write in (complete_file, complete_directory):
         path = tmp_path / write.__name__ / "answers"
-        for name in (None, f"{tmp_path}/.answers.part/x"):
+        for name in (None, f"{tmp_path}/.answers.{'0' * 16}.part/x"):
             with pytest.raises(OSError, match="No space left") as error, write(path):
                 raise OSError(errno.ENOSPC, "No space left on device", name)
             assert error.value.filename == str(path)

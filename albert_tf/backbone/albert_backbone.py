@@ -16,7 +16,7 @@ from albert_tf.backbone.lora import (
     write_adaptation,
 )
 from albert_tf.backbone.presets import Presets
-from albert_tf.files import check_space
+from albert_tf.files import check_space, complete_file
 from albert_tf.layers import (
     AttentionBlock,
     FactorizedEmbedding,
@@ -341,8 +341,9 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
     def save_lora_weights(self, filepath: str | os.PathLike) -> None:
         """Save the low-rank weights, their rank and the names of their layers."""
         check_space(filepath, self.trainable_variables)
-        super().save_lora_weights(filepath)
-        write_adaptation(filepath, adaptation_of(self))
+        with complete_file(filepath) as temporary:
+            super().save_lora_weights(temporary)
+            write_adaptation(temporary, adaptation_of(self))
 
     def load_lora_weights(self, filepath: str | os.PathLike) -> None:
         """Load a file of `save_lora_weights`, and enable LoRA as in it if needed.

@@ -13,7 +13,12 @@ import h5py
 import keras
 
 from albert_tf.backbone.traced_weights import TracedWeights
-from albert_tf.files import check_space, write_text
+from albert_tf.files import (
+    check_space,
+    complete_directory,
+    complete_file,
+    write_text,
+)
 from albert_tf.layers.arguments import check_arguments
 from albert_tf.model_card import write_model_card
 from albert_tf_lite.errors import AlbertError, first_line
@@ -95,15 +100,49 @@ class Presets:
         return self._traced_weights.update(function, weights)
 
     def save_to_preset(self, preset_dir, **kwargs):
-        """Write a preset, as in KerasHub, with a model card (README.md)."""
-        check_space(preset_dir, self.variables)
-        super().save_to_preset(preset_dir, **kwargs)
-        folder = pathlib.Path(preset_dir)
-        policy = getattr(self, "backbone", self).dtype_policy
-        if policy.name.startswith("mixed_"):
-            _write_type_of_weights(folder, policy.variable_dtype)
-        _bind_head(folder)
-        write_model_card(folder, self)
+        """Write a preset, as in KerasHub, with a model card (README.md).
+
+        Its files appear when all are written.
+        """
+        with complete_directory(preset_dir) as folder:
+            check_space(folder, self.variables)
+            super().save_to_preset(str(folder), **kwargs)
+            policy = getattr(self, "backbone", self).dtype_policy
+            if policy.name.startswith("mixed_"):
+                _write_type_of_weights(folder, policy.variable_dtype)
+            _bind_head(folder)
+            write_model_card(folder, self)
+
+    def save(self, filepath, overwrite=True, zipped=None, **kwargs):
+        """Save the model as Keras does, completely or not at all."""
+        if zipped is False or not _is_replaced(filepath, (".keras", ".h5"), overwrite):
+            super().save(filepath, overwrite=overwrite, zipped=zipped, **kwargs)
+            return
+        check_space(filepath, self._stored_variables())
+        with complete_file(filepath) as temporary:
+            super().save(temporary, zipped=zipped, **kwargs)
+
+    def save_weights(self, filepath, overwrite=True, max_shard_size=None):
+        """Save the weights as Keras does, one file completely or not at all."""
+        if max_shard_size or not _is_replaced(filepath, (".weights.h5",), overwrite):
+            super().save_weights(filepath, overwrite, max_shard_size)
+            return
+        check_space(filepath, self._stored_variables())
+        with complete_file(filepath) as temporary:
+            super().save_weights(temporary)
+
+    def _stored_variables(self):
+        """Return the variables of the model and of its optimizer."""
+        optimizer = getattr(self, "optimizer", None)
+        return [*self.variables, *(optimizer.variables if optimizer else ())]
+
+
+def _is_replaced(path: object, suffixes: tuple[str, ...], overwrite: bool) -> bool:
+    """Return whether Keras would write a local file without a question."""
+    if not isinstance(path, str | os.PathLike) or "://" in os.fspath(path):
+        return False
+    is_known = os.fspath(path).endswith(suffixes)
+    return is_known and (overwrite or not os.path.exists(path))
 
 
 def _write_type_of_weights(preset: pathlib.Path, dtype: str) -> None:

@@ -1,13 +1,13 @@
 """Files from elsewhere: archives, releases by pooch, the Hub by huggingface_hub."""
 
 import contextlib
+import glob
 import gzip
 import itertools
 import os
 import pathlib
 import shutil
 import tarfile
-import tempfile
 import warnings
 import zipfile
 import zlib
@@ -22,7 +22,7 @@ from albert_tf.checkpoints.layout import (
 )
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.extras import import_extra
-from albert_tf.files import HUB, write_json
+from albert_tf.files import FORMER, HUB, temporary_directory, write_json
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.errors import AlbertError, first_line, listed
 from albert_tf_lite.pointers import check_downloaded
@@ -111,11 +111,13 @@ def _missing_weights(folder: pathlib.Path) -> str:
 
 
 def interruption_hint(folder: pathlib.Path) -> str:
-    """Return advice for a folder with a part of a download from the Hub, else ""."""
+    """Return advice for a folder with a part of its files, else ""."""
     # Where the client of the Hub keeps incomplete files, for folders and for its cache.
     places = (folder / ".cache" / "huggingface", folder.parent.parent / "blobs")
     if any(any(place.rglob("*.incomplete")) for place in places):
         return " A download from the Hub was interrupted. Run it again."
+    if any(folder.parent.glob(f".{glob.escape(folder.name)}.*.part/{FORMER}")):
+        return " A process was killed while it wrote there. Write it again."
     if any(folder.glob("*config*.json")):
         return " The weights are missing. Download or copy them into it."
     return ""
@@ -170,17 +172,14 @@ def download_release(name: str, progress: bool = False) -> pathlib.Path:
         # The cache of the Hub may lack it, or hold a part of it.
         with contextlib.suppress(ImportError, OSError):
             return _fetch_mirror(release, mirror, local_files_only=True)
-    cache.mkdir(parents=True, exist_ok=True)
     archive = cache / pathlib.PurePosixPath(urlsplit(release.url).path).name
-    with tempfile.TemporaryDirectory(
-        prefix=f".{name}.", dir=cache, ignore_cleanup_errors=True
-    ) as scratch:
+    with temporary_directory(folder) as scratch:
         if not archive.exists():
             try:
-                archive = _fetch(release, pathlib.Path(scratch), archive, progress)
+                archive = _fetch(release, scratch, archive, progress)
             except ConnectionError as error:
                 return _fetch_from_mirrors(release, error)
-        _install(release, archive, folder, pathlib.Path(scratch, "unpacked"))
+        _install(release, archive, folder, scratch / "unpacked")
     return folder
 
 

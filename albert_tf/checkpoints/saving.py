@@ -108,11 +108,7 @@ def save_checkpoint(
     albert_tf.save_checkpoint(backbone, "my_heads", "albert_zh", heads=heads)
     ```
     """  # noqa: E501 (a table)
-    opened = {name: _opened(task) for name, task in (heads or {}).items()}
-    saving = Saving(model, path, layout, tokenizer, heads=opened)
-    for name, task in opened.items():
-        _check_backbone(saving.checkpoint, task, name)
-    saving.write()
+    with_heads(model, path, layout, tokenizer, heads or {}).write()
 
 
 def _opened(model: keras.Model) -> Checkpoint:
@@ -277,17 +273,18 @@ class Saving:
     def write(self) -> None:
         """Write the files, which appear when all are written."""
         with complete_directory(self.folder) as directory:
-            check_space(directory, self.model.variables)
-            if self.layout.name in _REPLACED:
-                self._write_files(directory)
-            else:
-                self._write_preset(directory)
+            self.write_into(directory)
+
+    def write_into(self, directory: pathlib.Path) -> None:
+        """Write the files into a new directory."""
+        check_space(directory, self.model.variables)
+        if self.layout.name in _REPLACED:
+            self._write_files(directory)
+        else:
+            self._write_preset(directory)
 
     def head_plan(self, name: str) -> list[HeadRow]:
-        """Return the tensors that hold each weight of a named head.
-
-        The names are those without the prefix of the head.
-        """
+        """Return the tensors of each weight of a named head, without its prefix."""
         source = self.heads[name]
         written = {row.attribute: row for row in self.layout.rows(source.heads, {})}
         return [
@@ -344,7 +341,7 @@ class Saving:
                 f"{self.folder} keeps {shown} for albert_tf. {reader} ignores it, so "
                 "that the ids of some texts differ there.",
                 # The caller of `save_checkpoint`.
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _write_files(self, directory: pathlib.Path) -> None:
@@ -395,7 +392,7 @@ class Saving:
                 warnings.warn(
                     "KerasHub's classifiers do not keep that they take pairs. Load it "
                     "by from_checkpoint(..., pairs=True).",
-                    stacklevel=6,
+                    stacklevel=7,
                 )
             preprocessor = None
             if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
@@ -413,6 +410,21 @@ class Saving:
         for name, value in self._tensors():
             weights[name].assign(value)
         return model
+
+
+def with_heads(
+    model: keras.Model,
+    path: str | os.PathLike,
+    layout: str,
+    tokenizer: TextTokenizer | str | os.PathLike | None,
+    heads: Mapping[str, keras.Model],
+) -> Saving:
+    """Return what writes a model with named heads, those of tasks on its backbone."""
+    opened = {name: _opened(task) for name, task in heads.items()}
+    saving = Saving(model, path, layout, tokenizer, heads=opened)
+    for name, task in opened.items():
+        _check_backbone(saving.checkpoint, task, name)
+    return saving
 
 
 def _without_place_in_kerashub(head: dict[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """Write LiteRT files, with one signature per length."""
 
 import hashlib
+import io
 import json
 import os
 import tempfile
@@ -92,11 +93,15 @@ def litert(
     shapes = shapes_of(lengths, batch_tokens)
     network = _convert(rebuilt, shapes, precision, settings["output"])
     settings["sha256"] = hashlib.sha256(network).hexdigest()
+    # In memory, because `ZipFile` starts a new file if it cannot open the former one.
+    content = io.BytesIO(network)
+    # As TensorFlow's own tools do. Interpreters do not read that far.
+    with zipfile.ZipFile(content, "a") as archive:
+        text = json.dumps(settings, ensure_ascii=False)
+        # Without the time, so that the files of equal models are equal.
+        archive.writestr(zipfile.ZipInfo(SETTINGS), text, zipfile.ZIP_DEFLATED)
     with complete_file(path) as temporary:
-        temporary.write_bytes(network)
-        # As TensorFlow's own tools do. Interpreters do not read that far.
-        with zipfile.ZipFile(temporary, "a", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False))
+        temporary.write_bytes(content.getvalue())
 
 
 def _check_converter():

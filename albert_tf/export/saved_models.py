@@ -12,9 +12,10 @@ import tensorflow as tf
 
 from albert_tf.export.description import check_backend, check_preprocessor
 from albert_tf.files import (
+    NEW,
     check_directory,
     check_space,
-    name_final_path,
+    exchange_directory,
     read_template,
     temporary_directory,
     write_json,
@@ -23,6 +24,7 @@ from albert_tf.layers.arguments import unknown_argument
 from albert_tf.model_card import write_model_card
 from albert_tf.models.task import AlbertTask
 from albert_tf.quiet_import import import_tensorflow_text
+from albert_tf.writing_errors import name_final_path, writing_errors
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list
 
@@ -289,26 +291,16 @@ def write_version(
     # Its name is not a number: a server loads every directory whose name is one.
     final = directory if version is None else directory / "next"
     with name_final_path(directory), temporary_directory(final) as temporary:
-        folder = temporary / "new"
+        folder = temporary / NEW
         folder.mkdir()
         if version is None and (directory / "README.md").is_file():
             shutil.copy(directory / "README.md", folder)
-        try:
+        with writing_errors(directory, tf.errors.OpError):
             write(folder)
-        except tf.errors.OpError as error:
-            reason, _, _ = error.message.partition("\n")
-            raise OSError(f"{directory} could not be written: {reason}") from error
         if version == "next":
             return _rename_to_next(folder, directory)
-        former = temporary / "former"
-        if directory.exists():
-            directory.rename(former)
-        try:
-            return folder.rename(directory)
-        except OSError:
-            if former.exists():
-                former.rename(directory)
-            raise
+        exchange_directory(folder, directory)
+        return directory
 
 
 def versions(directory: pathlib.Path) -> list[int]:

@@ -14,7 +14,7 @@ from albert_tf.backbone.presets import Presets
 from albert_tf.checkpoints import Checkpoint, open_checkpoint, save_checkpoint
 from albert_tf.checkpoints.formats.keras_model import DAMAGE, check_files
 from albert_tf.checkpoints.layout import name_damage
-from albert_tf.files import split_head
+from albert_tf.files import complete_file, split_head
 from albert_tf.layers.arguments import arguments_of
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf.preprocessing.texts import Texts
@@ -358,9 +358,10 @@ class AlbertTask(Trainer):
             raise AlbertError(
                 f"{type(self).__name__} has no weights but its backbone's."
             )
-        keras.saving.save_weights(
-            self, filepath, objects_to_skip=self._not_of_the_head()
-        )
+        with complete_file(filepath) as temporary:
+            keras.saving.save_weights(
+                self, temporary, objects_to_skip=self._not_of_the_head()
+            )
 
     def load_task_weights(self, filepath: str | os.PathLike) -> None:
         """Load the weights that are not of the backbone, those of the head.

@@ -1,5 +1,6 @@
 """Preprocessors of tasks that read texts, pairs of texts, or windows of long texts."""
 
+import os
 from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
@@ -8,6 +9,7 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.files import complete_directory
 from albert_tf.layers.arguments import arguments_of, check_arguments
 from albert_tf.preprocessing.segment_packer import (
     PackedTexts,
@@ -179,6 +181,11 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     def with_tokenizer(self, tokenizer: keras_hub.tokenizers.Tokenizer) -> Self:
         """Return a preprocessor with the same settings and another tokenizer."""
         return type(self).from_config({**self.get_config(), "tokenizer": tokenizer})
+
+    def save_to_preset(self, preset_dir: str | os.PathLike) -> None:
+        """Write the preprocessor into a preset, completely or not at all."""
+        with complete_directory(preset_dir) as folder:
+            super().save_to_preset(str(folder))
 
     def get_config(self):
         base = AlbertTextClassifierPreprocessor

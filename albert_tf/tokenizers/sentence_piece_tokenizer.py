@@ -1,5 +1,4 @@
 import os
-import pathlib
 from typing import Any
 
 import keras
@@ -7,6 +6,7 @@ import sentencepiece
 import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
+from albert_tf.files import complete_file
 from albert_tf.tokenizers.python_engine import PythonEngine
 from albert_tf.tokenizers.sentence_piece_graph import SentencePieceGraph, tf_text
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
@@ -113,7 +113,8 @@ class SentencePieceTokenizer(TextTokenizer):
         return SentencePieceModel(source, name), name
 
     def _write(self, path):
-        pathlib.Path(path).write_bytes(self._required_vocabulary().proto)
+        with complete_file(path) as temporary:
+            temporary.write_bytes(self._required_vocabulary().proto)
 
     def _engine(self, vocabulary):
         if tf_text is None:

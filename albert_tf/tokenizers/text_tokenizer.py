@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.files import complete_directory
 from albert_tf.layers.arguments import check_arguments
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list
@@ -274,6 +275,11 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         path = os.path.join(directory, self.original_file_name)
         self._write(path)
         return path
+
+    def save_to_preset(self, preset_dir: str | os.PathLike) -> None:
+        """Write the tokenizer into a preset, completely or not at all."""
+        with complete_directory(preset_dir) as folder:
+            super().save_to_preset(str(folder))
 
     def save_assets(self, dir_path: str) -> None:
         self._write(os.path.join(dir_path, self.asset_file_name))

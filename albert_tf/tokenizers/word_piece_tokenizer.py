@@ -1,12 +1,11 @@
 import os
-import pathlib
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.files import decode_utf8
+from albert_tf.files import decode_utf8, write_text
 from albert_tf.tokenizers.python_engine import PythonEngine
 from albert_tf.tokenizers.text_tokenizer import SPECIAL_NAMES, TextTokenizer
 from albert_tf.tokenizers.word_piece_graph import Cleaning, WordPieceGraph, tf_text
@@ -156,7 +155,7 @@ class WordPieceTokenizer(TextTokenizer):
 
     def _write(self, path):
         text = "".join(f"{token}\n" for token in self.get_vocabulary())
-        pathlib.Path(path).write_text(text, "utf-8", newline="\n")
+        write_text(path, text)
 
     def _engine(self, vocabulary):
         if tf_text is None:

@@ -18,11 +18,14 @@ from albert_tf.training.digests import data_digest
 from albert_tf.training.optimizers import unscaled_optimizer
 from albert_tf.training.run_state import BestEpochState, hold_state
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.network_files import NETWORK, int8_file
 
 # A task of `albert_tf.models`, which stands above this room.
 Task: TypeAlias = Any
 # The parts of a model that can be frozen, by name.
 FREEZABLE = {"embeddings": "backbone.embedding", "encoder": "backbone"}
+# Files of the command line that would be wrong beside another model.
+_OF_EARLIER_MODEL = (NETWORK, str(int8_file(NETWORK)), "metrics.json", "history.png")
 # The attributes that `tune` and `calibrate` may set.
 _TUNED = ("thresholds", "null_threshold", "temperature")
 
@@ -142,7 +145,7 @@ def fine_tune(
             # Thresholds are those of the probabilities at this temperature.
             scoring.tune()
         metrics = _metrics(state)
-        with complete_directory(output) as directory:
+        with complete_directory(output, replaced=_OF_EARLIER_MODEL) as directory:
             model.save_to_preset(str(directory))
     return metrics
 

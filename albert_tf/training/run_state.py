@@ -15,9 +15,11 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.files import check_space, only_writer, read_json, write_text
+from albert_tf.files import check_space, complete_file, read_json, write_text
+from albert_tf.locks import only_writer, remove_unneeded
 from albert_tf.training.interruption import Interruption
 from albert_tf.training.run_identity import refuse_another_run
+from albert_tf.writing_errors import name_final_path
 from albert_tf_lite.errors import AlbertError, first_line
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
@@ -36,8 +38,11 @@ def hold_state(
     Raises if it holds the state of a training with another `identity`. `writes` is
     false for all but one of the hosts that share the directory.
     """
-    backup.mkdir(parents=True, exist_ok=True)
-    with only_writer(backup) if writes else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        with name_final_path(backup):
+            backup.mkdir(parents=True, exist_ok=True)
+            if writes:
+                stack.enter_context(only_writer(backup))
         text = json.dumps(identity)
         file = backup / IDENTITY
         # A training without a saved state may be replaced.
@@ -278,19 +283,18 @@ class TrainingState(keras.callbacks.Callback):
         write_text(self._file, json.dumps(state))
         files = set(self._directory.glob("epoch-*.weights.h5"))
         for file in files - self.kept_weights():
-            file.unlink()
+            remove_unneeded(file)
 
     def write_weights(self, path: pathlib.Path) -> None:
         """Write the weights and the optimizer's state to a file."""
-        temporary = self._directory / "part.weights.h5"
         # JAX would share the variables that Keras makes here with other hosts.
         distribution = keras.distribution.distribution()
         keras.distribution.set_distribution(None)
         try:
-            self.model.save_weights(temporary)
+            with complete_file(path) as temporary:
+                self.model.save_weights(temporary)
         finally:
             keras.distribution.set_distribution(distribution)
-        temporary.replace(path)
 
     def check_space(self) -> None:
         """Raise if the disk has no room for the weights."""

@@ -213,7 +213,7 @@ def _build(
 
 def _write(run: Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
     """Write metrics.json, history.png, the exported models and the model card."""
-    from albert_tf.files import remove_directory, write_json
+    from albert_tf.files import complete_directory, remove_directory, write_json
     from albert_tf.model_card import write_model_card
     from albert_tf.training.history_plot import plot_history
 
@@ -227,15 +227,16 @@ def _write(run: Run, model: "AlbertTask", metrics: dict[str, Any]) -> None:
     card = _card(run, metrics)
     # An export uses the card of the same weights only.
     metrics["card"] = {preset_digest(folder): card}
-    write_json(folder / "metrics.json", metrics)
-    plot_history(
-        metrics["history"],
-        ("loss", run.monitor),
-        folder / "history.png",
-        start=metrics.get("start"),
-    )
-    failure = write_networks(model, folder, run.parts["dev"])
-    write_model_card(folder, model, **card)
+    with complete_directory(folder) as new:
+        write_json(new / "metrics.json", metrics)
+        plot_history(
+            metrics["history"],
+            ("loss", run.monitor),
+            new / "history.png",
+            start=metrics.get("start"),
+        )
+        failure = write_networks(model, folder, new, run.parts["dev"])
+        write_model_card(new, model, **card)
     # Last: until then, the same command completes an interrupted run.
     if run.adapted is not None:
         remove_directory(state_folder(folder / ADAPTED))

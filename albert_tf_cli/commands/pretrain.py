@@ -24,6 +24,8 @@ _HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
 # The default number of steps per call on a GPU.
 MOST_STEPS_PER_CALL = 32
 DEFAULT_STEPS = 10_000
+# What is written without TensorFlow, and which the checkpoint replaces.
+_WEIGHTS, _HEADS = "weights.npz", ("heads.npz", "heads.json")
 # Metrics in loss.png.
 PLOTTED = (
     "loss",
@@ -71,11 +73,8 @@ def pretrain(context: typer.Context, options: PretrainOptions) -> None:
         return
     settings = given | {"to": layout or options.to}
     del settings["output"]
-    _write_history(options, done, settings)
-    if saving is None or layout is None:
-        _write_weights(options, model)
-    else:
-        _write_checkpoint(options, layout, saving, parts, done["history"])
+    _write(options, model, saving, parts, done, settings)
+    _end(options, layout)
 
 
 def _print_start(options: PretrainOptions) -> None:
@@ -265,14 +264,36 @@ def _train(
         return pretrain(model, records, output, run, parts.get("dev"), **watch)
 
 
+def _write(
+    options: PretrainOptions,
+    model: Any,
+    saving: "Saving | None",
+    parts: dict[str, Any],
+    done: dict[str, Any],
+    settings: dict[str, Any],
+) -> None:
+    """Write the results, which appear together."""
+    from albert_tf.files import complete_directory
+    from albert_tf.pretraining import write_weights
+
+    if saving is None:
+        # Without TensorFlow, which the layouts need.
+        with complete_directory(options.output) as folder:
+            _write_history(folder, done, settings)
+            write_weights(model, folder / _WEIGHTS)
+        return
+    with complete_directory(options.output, (_WEIGHTS, *_HEADS)) as folder:
+        _write_history(folder, done, settings)
+        _write_checkpoint(options, saving, parts, done["history"], folder)
+
+
 def _write_history(
-    options: PretrainOptions, done: dict[str, Any], settings: dict[str, Any]
+    folder: pathlib.Path, done: dict[str, Any], settings: dict[str, Any]
 ) -> None:
     """Write history.json and loss.png."""
     from albert_tf.files import write_json
     from albert_tf.training.history_plot import plot_history
 
-    folder = pathlib.Path(options.output)
     write_json(folder / "history.json", {**done, "settings": settings})
     plot_history(
         done["history"],
@@ -284,54 +305,54 @@ def _write_history(
     )
 
 
-def _write_weights(options: PretrainOptions, model: Any) -> None:
-    """Write the weights where TensorFlow, which the layouts need, is not installed."""
-    from albert_tf.pretraining import write_weights
-
-    write_weights(model, pathlib.Path(options.output) / "weights.npz")
-    names = "weights.npz"
-    if options.labelled:
-        names += ", heads.npz"
-    console.print(
-        f"{names}, history.json and loss.png are in {options.output}. The same "
-        "command with TensorFlow installed writes the checkpoint.",
-        soft_wrap=True,
-    )
-
-
 def _write_checkpoint(
     options: PretrainOptions,
-    layout: str,
     saving: "Saving",
     parts: dict[str, Any],
     history: dict[str, list[float]],
+    folder: pathlib.Path,
 ) -> None:
-    """Write the checkpoint and the model card."""
-    from albert_tf.checkpoints import save_checkpoint
-    from albert_tf.files import remove_directory
+    """Write the checkpoint and the model card into a new directory."""
+    from albert_tf.checkpoints.saving import with_heads
     from albert_tf.model_card import write_model_card
     from albert_tf.pretraining import build_heads
 
-    folder, model = pathlib.Path(options.output), saving.model
-    # Last, because an existing preset is not overwritten.
-    heads = build_heads(model.backbone, folder) if options.labelled else {}
-    save_checkpoint(model, folder, layout, saving.tokenizer, heads=heads)
-    for name in ("weights.npz", "heads.npz", "heads.json"):
-        (folder / name).unlink(missing_ok=True)
+    model, tokenizer = saving.model, saving.tokenizer
+    if options.labelled:
+        heads = build_heads(model.backbone, options.output)
+        layout = options.to or saving.layout.name
+        saving = with_heads(model, options.output, layout, tokenizer, heads)
+    saving.write_into(folder)
     write_model_card(
         folder,
         model,
-        tokenizer=saving.tokenizer,
+        tokenizer=tokenizer,
         start=options.checkpoint or f"{options.config} (random weights)",
         data={
             name: _card_row(records, history, is_dev=name == "dev")
             for name, records in parts.items()
         },
     )
-    remove_directory(state_folder(folder))
+
+
+def _end(options: PretrainOptions, layout: str | None) -> None:
+    """Remove the state of a complete training, and print what was written."""
+    from albert_tf.files import remove_directory
+
+    if layout is not None:
+        remove_directory(state_folder(options.output))
+        console.print(
+            f"Checkpoint ({layout}), README.md, history.json and loss.png are in "
+            f"{options.output}",
+            soft_wrap=True,
+        )
+        return
+    names = _WEIGHTS
+    if options.labelled:
+        names += ", heads.npz"
     console.print(
-        f"Checkpoint ({layout}), README.md, history.json and loss.png are in "
-        f"{options.output}",
+        f"{names}, history.json and loss.png are in {options.output}. The same "
+        "command with TensorFlow installed writes the checkpoint.",
         soft_wrap=True,
     )
 

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from albert_tf.files import name_final_path, only_writer
+from albert_tf.locks import only_writer, remove_unneeded
+from albert_tf.writing_errors import name_final_path
 from albert_tf_lite.errors import AlbertError
 
 
@@ -93,8 +94,8 @@ def open_journal(
         except BaseException:
             if path.stat().st_size == len(header):
                 stack.close()
-                path.unlink()
+                remove_unneeded(path)
             raise
         # Windows removes no open file.
         stack.close()
-        path.unlink()
+        remove_unneeded(path)

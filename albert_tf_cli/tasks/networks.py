@@ -24,43 +24,43 @@ MOST_COMPARED = 2000
 
 
 def write_networks(
-    model: "AlbertTask", folder: pathlib.Path, dev: Examples
+    model: "AlbertTask", preset: pathlib.Path, folder: pathlib.Path, dev: Examples
 ) -> Exception | None:
     """Write files for answers without TensorFlow, if the task has any.
 
-    Return the error if that fails: the training is complete, and its other files are
-    written.
+    They answer for `preset`, whose directory the files in `folder` join.
+
+    Return an error of the export: the training is complete, and its other files are
+    written. Those of the operating system are raised.
     """
-    network = folder / NETWORK
-    # An earlier training may have left files.
-    network.unlink(missing_ok=True)
-    int8_file(network).unlink(missing_ok=True)
     if model.exported_settings() is None:
         return None
     try:
-        _write(model, network, dev)
+        _write(model, preset, folder / NETWORK, dev)
     except MissingPackageError as error:
         warnings.warn(
             f"The files for answers without TensorFlow are incomplete: {error}",
             stacklevel=2,
         )
+    except OSError:
+        raise
     except Exception as error:
         return error
     return None
 
 
-def _write(model, network, dev):
+def _write(model, preset, network, dev):
     """Write the network in float32, and in int8 if that is safe."""
     from albert_tf.export import onnx
     from albert_tf.export.agreement import is_comparable
 
-    folder, int8 = network.parent, int8_file(network)
-    onnx(model, network, preset=folder)
+    int8 = int8_file(network)
+    onnx(model, network, preset=preset)
     if len(dev) < LEAST_EXAMPLES or not is_comparable(model.name_of_task):
         return
     step = -(-len(dev) // MOST_COMPARED)
     texts = dev.select(range(0, len(dev), step)).x
-    onnx(model, int8, precision="int8", preset=folder, compare=texts)
+    onnx(model, int8, precision="int8", preset=preset, compare=texts)
     settings = OnnxModel(int8, threads=1).settings
     agreement = settings["agreement"]
     use = "int8"

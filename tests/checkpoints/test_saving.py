@@ -4,7 +4,6 @@ import keras
 import numpy as np
 import pytest
 from checkpoint_files import TOKENS, assert_same_weights, filled
-from full_disk import full_disk
 from sentence_piece_reference import train_model
 from small_backbone import SMALL
 
@@ -202,18 +201,3 @@ def test_a_checkpoint_replaces_itself_and_other_files_stay(tmp_path):
     save_checkpoint(model, tmp_path, layout)
     assert files_in(tmp_path) == sorted([*before, "notes.txt"])
     assert_same_weights(model, AlbertTextClassifier.from_checkpoint(tmp_path))
-
-
-def test_a_full_disk_leaves_nothing_or_the_older_checkpoint(backbone, tmp_path):
-    folder = tmp_path / "saved"
-    message = "could not be written: .*File too large"
-    with full_disk(10_000), pytest.raises(OSError, match=message):
-        save_checkpoint(backbone, folder, layout="google")
-    assert files_in(tmp_path) == []
-    folder.mkdir()
-    for name in (*FILES, "notes.txt"):
-        (folder / name).write_text(f"the old {name}")
-    before = contents_of(tmp_path)
-    with full_disk(10_000), pytest.raises(OSError, match=message):
-        save_checkpoint(backbone, folder, layout="google")
-    assert contents_of(tmp_path) == before

@@ -1,6 +1,5 @@
 """`albert-tf predict | evaluate --report`: lines, files, engines and explanations."""
 
-import errno
 import json
 import pathlib
 import re
@@ -263,13 +262,13 @@ def test_a_failed_export_after_a_training_is_said(folder, tmp_path, monkeypatch)
     output, file = tmp_path / "out", tmp_path / "out" / "model.onnx"
     train = ("finetune", "--train", folder / "test.tsv", *write_start(tmp_path))
     train = (*train, "--output", output, "--epochs", 1)
-    failing = mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    failing = mock.Mock(side_effect=RuntimeError("This layer has no such operation."))
     with mock.patch("albert_tf.export.onnx", failing):
         result = run(*train, code=1)
     message = str(result.exception)
     assert isinstance(result.exception, AlbertError)
     assert f"{output} is complete, but model.onnx" in message
-    assert "No space left" in message
+    assert "no such operation" in message
     # The training is kept, and the command in the message writes the file.
     names = {path.name for path in output.iterdir()}
     assert {"task.weights.h5", "metrics.json", "README.md"} <= names

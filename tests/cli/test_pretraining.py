@@ -151,7 +151,7 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
 
     changes = {"config": folder / "config.json", "to": "keras"}
     with monkeypatch.context() as patch:
-        patch.setattr(Saving, "write", full)
+        patch.setattr(Saving, "write_into", full)
         command = [str(x) for x in options(records, tmp_path / "out", **changes)]
         with pytest.raises(OSError, match="No space"):
             run(*command)

@@ -36,7 +36,7 @@ from memory import release_models, resident_bytes
 from small_classifier import VOCABULARY
 
 import albert_tf
-from albert_tf.files import only_writer
+from albert_tf.locks import only_writer
 from albert_tf.training.run_state import TrainingState
 from albert_tf_cli.tasks import blocks
 from albert_tf_lite.errors import AlbertError

@@ -12,7 +12,7 @@ from made_records import word_starts
 from processes import kill_when, start_python
 
 import zh
-from albert_tf.files import only_writer
+from albert_tf.locks import only_writer
 from albert_tf.pretraining import (
     PretrainingData,
     PretrainingRecords,

@@ -17,6 +17,7 @@ from albert_tf.checkpoints.layout import (
 )
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.checkpoints.releases import find_release
+from albert_tf.writing_errors import writing_errors
 from albert_tf_lite.changes import change_check
 from albert_tf_lite.pointers import check_downloaded
 
@@ -129,13 +130,10 @@ def write_tensors(prefix: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> N
     """Write pairs of name and array as `tf.train.Saver` does."""
     # Converted one by one, so that at most one tensor is in memory twice.
     converted = {name: tf.convert_to_tensor(value) for name, value in tensors}
-    try:
+    with writing_errors(prefix, tf.errors.OpError):
         tf.raw_ops.SaveV2(
             prefix=str(prefix),
             tensor_names=list(converted),
             shape_and_slices=[""] * len(converted),
             tensors=list(converted.values()),
         )
-    except tf.errors.OpError as error:
-        reason = error.message.partition("\n")[0]
-        raise OSError(f"{prefix.name} could not be written: {reason}") from error

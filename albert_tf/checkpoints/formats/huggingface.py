@@ -22,6 +22,7 @@ from albert_tf.extras import import_extra
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer, load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf.writing_errors import writing_errors
 from albert_tf_lite.errors import listed
 
 # The key of the sizes in the metadata of the weights.
@@ -210,12 +211,27 @@ def write_model(
     """
     sizes = {name: config[name] for name in HUGGINGFACE.config_fields}
     arrays = {name: np.ascontiguousarray(value) for name, value in tensors}
-    save = import_extra("safetensors.numpy").save_file
-    save(
-        arrays,
-        directory / torch_files.WEIGHTS,
-        {"format": "pt", _CONFIG: json.dumps(sizes)},
-    )
+    metadata = {"format": "pt", _CONFIG: json.dumps(sizes)}
+    path = directory / torch_files.WEIGHTS
+    library = import_extra("safetensors.numpy")
+    with writing_errors(path, import_extra("safetensors").SafetensorError):
+        library.save_file(arrays, path, metadata)
+    _sort_metadata(path)
+
+
+def _sort_metadata(path: pathlib.Path) -> None:
+    """Sort the metadata of a file, which the library writes in random order.
+
+    The files of equal models are equal.
+    """
+    with open(path, "r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(text) <= length:
+            file.seek(8)
+            file.write(text.ljust(length))
 
 
 def ignored_fields(tokenizer: TextTokenizer) -> dict[str, Any]:

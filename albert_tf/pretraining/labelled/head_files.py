@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.files import complete_file, read_json, write_json
+from albert_tf.files import complete_directory, read_json, write_json
 from albert_tf.pretraining.labelled.labelled_set import Heads
 from albert_tf.pretraining.records.shard_files import TARGETS
 from albert_tf.pretraining.training.network import read_arrays
@@ -37,19 +37,16 @@ def write_heads(
         layers: dict by name of their dense layers.
         folder: string, the directory of the weights of the network.
     """
-    folder = pathlib.Path(folder)
     arrays = {}
     for name, layer in layers.items():
         for part in PARTS:
             variable = getattr(layer, part)
             arrays[f"{name}/{part}"] = keras.ops.convert_to_numpy(variable)
-    write_json(
-        folder / DESCRIPTIONS,
-        {name: _with_pooling(head) for name, head in heads.items()},
-    )
-    path = folder / WEIGHTS
-    with complete_file(path) as temporary, open(temporary, "wb") as file:
-        np.savez_compressed(file, **arrays)
+    described = {name: _with_pooling(head) for name, head in heads.items()}
+    with complete_directory(folder) as new:
+        write_json(new / DESCRIPTIONS, described)
+        with open(new / WEIGHTS, "wb") as file:
+            np.savez_compressed(file, **arrays)
 
 
 def _with_pooling(head: dict[str, Any]) -> dict[str, Any]:

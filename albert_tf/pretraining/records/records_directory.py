@@ -19,11 +19,11 @@ import numpy as np
 
 from albert_tf.files import (
     complete_file,
-    only_writer,
     remove_abandoned,
     remove_directory,
     write_json,
 )
+from albert_tf.locks import only_writer
 from albert_tf.pretraining.records.shard_files import (
     ARRAYS,
     Arrays,
@@ -31,6 +31,7 @@ from albert_tf.pretraining.records.shard_files import (
     write_shard,
 )
 from albert_tf.training.run_identity import refuse_another_run
+from albert_tf.writing_errors import name_final_path
 from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.pointers import check_downloaded
@@ -91,10 +92,13 @@ class Header:
 def claim(output: pathlib.Path, header: Header) -> Iterator[None]:
     """Lock a directory, and write the vocabulary and a manifest without shards.
 
+    Complete records of these settings keep their manifest until the new ones are.
     Raise if the directory holds records of other files or settings.
     """
-    output.mkdir(parents=True, exist_ok=True)
-    with only_writer(output):
+    with contextlib.ExitStack() as stack:
+        with name_final_path(output):
+            output.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(only_writer(output))
         before = read_manifest(output)
         content = header.vocabulary.read_bytes()
         if hashlib.sha256(content).hexdigest() != header.settings["vocabulary_sha256"]:
@@ -114,9 +118,10 @@ def claim(output: pathlib.Path, header: Header) -> Iterator[None]:
                 "Choose another directory, or remove it.",
             )
         remove_abandoned(output, "pretrain-*")
-        write_json(output / MANIFEST, header.fields())
-        with complete_file(copy) as temporary:
-            temporary.write_bytes(content)
+        if "shards" not in before or _identity(before) != _identity(header.fields()):
+            write_json(output / MANIFEST, header.fields())
+            with complete_file(copy) as temporary:
+                temporary.write_bytes(content)
         yield
 
 
@@ -169,10 +174,6 @@ def publish(
     warnings: Iterable[str] = (),
 ) -> Manifest:
     """Write the manifest of complete records and return it."""
-    # Shards of text that has changed since.
-    named = {output / shard["name"] for shard in shards}
-    for folder in set(output.glob(SHARDS)) - named:
-        remove_directory(folder)
     manifest: Manifest = {
         "counts": {
             **(counts or {}),
@@ -184,6 +185,10 @@ def publish(
         **header.fields(),
     }
     write_json(output / MANIFEST, manifest)
+    # Shards of text that has changed since.
+    named = {output / shard["name"] for shard in shards}
+    for folder in set(output.glob(SHARDS)) - named:
+        remove_directory(folder)
     return manifest
 
 
