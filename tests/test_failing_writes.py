@@ -241,6 +241,8 @@ def report(seed, out):
 STATE = r"^out/\.training(/|$)|^out$"
 SHARDS = r"^out/(pretrain-[^/]*|manifest.json|vocab.txt)(/|$)|^out$"
 ANSWERS = r"\.answers$"
+# The state is removed when these are written beside the model.
+FINETUNED = rf"{STATE}|^out/(metrics.json|history.png|model.onnx|README.md)$"
 WRITERS = {
     "checkpoint google": Writer(partial(checkpoint, "google"), library="C++"),
     "checkpoint albert_zh": Writer(partial(checkpoint, "albert_zh"), library="C++"),
@@ -265,7 +267,7 @@ WRITERS = {
     "prune": Writer(prune, step=3),
     "pretrain-data": Writer(pretrain_data, kept=SHARDS),
     "pretrain-data --labelled": Writer(labelled_data, kept=SHARDS),
-    "finetune": Writer(finetune, library="HDF5", kept=STATE, step=5),
+    "finetune": Writer(finetune, library="HDF5", kept=FINETUNED, step=5),
     "pretrain": Writer(pretrain, is_new_only=True, kept=STATE, step=5),
     "pretrain --labelled": Writer(
         pretrain_labelled, is_new_only=True, kept=STATE, step=5
