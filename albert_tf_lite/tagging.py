@@ -32,7 +32,7 @@ def split_tag(tag: str) -> tuple[str, str]:
     else:
         hint = _hint(tag)
     raise AlbertError(
-        f"{tag!r} is not a tag. {hint}Expected O, or a prefix and a label such as "
+        f"{tag!r:.80} is not a tag. {hint}Expected O, or a prefix and a label such as "
         f"B-PER. The prefixes are {' '.join(PREFIXES)}. Write words without a label as "
         "B-W, M-W, E-W and S-W, and parts of speech as S-n."
     )
@@ -51,7 +51,7 @@ def _hint(tag):
         meant = OUTSIDE
     else:
         return ""
-    return f"Did you mean {meant}? All tags of a file have one form. "
+    return f"Did you mean {meant:.80}? All tags of a file have one form. "
 
 
 def tags_to_spans(tags: Iterable[str]) -> list[tuple[int, int, str]]:

@@ -190,6 +190,11 @@ class Checkpoint:
             check_vocabulary(vocabulary, size, "the given tokenizer")
             return vocabulary
         stored = self.files.tokenizer()
+        if stored is not None and vocabulary is None and stored.pad_token_id is None:
+            raise CheckpointError(
+                f"{self.path} has a tokenizer without its vocabulary. Copy it again, "
+                "or pass the file with `vocabulary=`."
+            )
         if stored is None:
             settings = self.files.tokenizer_settings(self.config, self.config_source)
         else:
@@ -199,11 +204,14 @@ class Checkpoint:
         source = self.vocabulary if vocabulary is None else vocabulary
         if source is None:
             return None
-        if stored is not None and vocabulary is None:
-            tokenizer = stored.with_settings(**settings)
-        else:
-            check_bytes(source, size)
-            tokenizer = self.files.load_tokenizer(source, **settings)
+        # Errors about an argument are not about the checkpoint.
+        damage = (AlbertError,) if vocabulary is None else ()
+        with name_damage(self.path, *damage):
+            if stored is not None and vocabulary is None:
+                tokenizer = stored.with_settings(**settings)
+            else:
+                check_bytes(source, size)
+                tokenizer = self.files.load_tokenizer(source, **settings)
         name = "the given vocabulary"
         if isinstance(source, (str, os.PathLike)):
             name = os.fspath(source)

@@ -198,7 +198,8 @@ class AlbertTask(Trainer):
         if not isinstance(model, cls):
             return cls.from_checkpoint(path, **kwargs)
         # KerasHub reads the vocabulary after building the task.
-        construction.check_fits(model.preprocessor, model.backbone)
+        with name_damage(path, AlbertError):
+            construction.check_fits(model.preprocessor, model.backbone)
         # Arguments may bring a new head, or other labels.
         has_stored_head = load_weights and not kwargs
         model.starts_trained = has_stored_head and construction.holds_task(path, owner)

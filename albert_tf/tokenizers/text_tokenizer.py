@@ -14,7 +14,7 @@ import tensorflow as tf
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.files import complete_directory
 from albert_tf.layers.arguments import check_arguments
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, first_line
 from albert_tf_lite.inputs import as_list
 
 # A string, strings of any shape as lists or NumPy arrays, or a string tensor.
@@ -110,7 +110,13 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
                 "damaged.",
                 stacklevel=3,
             )
-        self._use(vocabulary)
+        try:
+            self._use(vocabulary)
+        # TensorFlow Text raises it for tokens that are too long or all empty.
+        except RuntimeError as error:
+            raise AlbertError(
+                f"{name} cannot be used: {first_line(error)} {self.source_hint}"
+            ) from error
 
     def _use(self, vocabulary):
         self._vocabulary = vocabulary

@@ -26,6 +26,8 @@ PICKLES = (".bin", ".ckpt", ".pt", ".pth")
 # `model.safetensors.index.json`, and that of a variant: `.index.fp16.json`.
 _INDEX = re.compile(r"\.index(\.[^.]+)?\.json$")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\b")
+# Bytes of a name in most file systems.
+_LONGEST_NAME = 255
 # Where trainers keep the weights in a file with the rest of their state.
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "module")
 
@@ -116,7 +118,9 @@ def _read_index(path: pathlib.Path) -> dict[str, pathlib.Path]:
 
 def _is_name(file: object) -> bool:
     """Return whether a file lies beside its index, which may be a stranger's."""
-    return isinstance(file, str) and file == pathlib.Path(file).name
+    if not isinstance(file, str) or file != pathlib.Path(file).name:
+        return False
+    return 0 < len(file.encode("utf-8", "surrogatepass")) <= _LONGEST_NAME
 
 
 def _places(index: pathlib.Path) -> dict[str, pathlib.Path]:

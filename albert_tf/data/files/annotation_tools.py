@@ -140,7 +140,7 @@ def _parse_label_studio(cell: str) -> object:
         return json.loads(cell)
     except (ValueError, RecursionError) as error:
         raise AlbertError(
-            f"The label {cell:.80} is damaged JSON of Label Studio: {error}. Export "
+            f"The label {cell!r:.80} is damaged JSON of Label Studio: {error}. Export "
             "the labels again."
         ) from error
 

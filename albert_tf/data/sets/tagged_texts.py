@@ -235,8 +235,8 @@ def _read_all_tags(
     for token in tokens:
         if "|" in token.tag[1:]:
             raise AlbertError(
-                f"{token.place} has several tags, {token.tag!r}. A token has one. Keep "
-                "one of them, or if this is one name, write it without |."
+                f"{token.place} has several tags, {token.tag!r:.80}. A token has one. "
+                "Keep one of them, or if this is one name, write it without |."
             )
     # A table of texts has nearly as many last words as rows.
     are_few = 2 * len(set(counts) - {OUTSIDE}) <= len(tokens)
