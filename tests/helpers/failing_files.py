@@ -302,7 +302,8 @@ class Sweep:
 
 
 def _content(path):
-    if path.is_dir():
+    # TensorFlow numbers the functions of a process in these.
+    if path.is_dir() or path.name in ("saved_model.pb", "fingerprint.pb"):
         return None
     if path.suffix == ".keras":
         with zipfile.ZipFile(path) as archive:
