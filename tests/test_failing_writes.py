@@ -67,7 +67,7 @@ class Writer(NamedTuple):
 
 def checkpoint(layout, seed, out):
     task = classifier(seed, "before" if layout == "albert_zh" else "after")
-    # KerasHub numbers the models of a process in its files.
+    # Keras numbers the models of a process in its files.
     keras.utils.clear_session(free_memory=False)
     # KerasHub's classifiers keep no labels.
     model = task.backbone if layout == "kerashub" else task
@@ -198,6 +198,8 @@ def labelled_data(seed, out):
 
 
 def finetune(seed, out):
+    # Keras numbers the models of a process in its files.
+    keras.utils.clear_session(free_memory=False)
     start = ("--config", inputs() / "config.json", "--vocab", inputs() / "vocab.txt")
     train = ("--train", inputs() / f"train{seed}.tsv", "--epochs", 1, *start)
     run("finetune", *train, "--output", out, "--overwrite")
@@ -238,7 +240,7 @@ def report(seed, out):
 
 
 # What an interrupted run keeps.
-STATE = r"^out/\.training(/|$)|^out$"
+STATE = r"^out/(\.training|heads\.\w+)(/|$)|^out$"
 SHARDS = r"^out/(pretrain-[^/]*|manifest.json|vocab.txt)(/|$)|^out$"
 ANSWERS = r"\.answers$"
 # The state is removed when these are written beside the model.
