@@ -6,6 +6,7 @@ import gzip
 import itertools
 import os
 import pathlib
+import posixpath
 import shutil
 import tarfile
 import warnings
@@ -38,16 +39,7 @@ def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
     Raise if it expands to more than 20 times its size.
     """
     check_downloaded(archive)
-    expanded = 0
-
-    def checked(member, folder):
-        nonlocal expanded
-        expanded += tarfile.BLOCKSIZE + member.size
-        check_expansion(archive, expanded)
-        return tarfile.data_filter(member, folder)
-
-    is_zip = archive.suffix == ".zip"
-    options: Any = {} if is_zip else {"filter": checked}
+    options: Any = {}
     with name_damage(
         archive,
         # The standard library raises these for truncated and encrypted files.
@@ -59,9 +51,41 @@ def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
         EOFError,
         RuntimeError,
     ):
-        if is_zip:
+        if archive.suffix == ".zip":
             check_zip(archive)
+        else:
+            _check_tar(archive)
+            # Absent before Python 3.11.4.
+            if hasattr(tarfile, "data_filter"):
+                options["filter"] = "data"
         shutil.unpack_archive(archive, directory, **options)
+
+
+def _check_tar(archive: pathlib.Path) -> None:
+    """Raise if a tar archive expands too much, or leads out of its directory."""
+    expanded = 0
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            expanded += tarfile.BLOCKSIZE + member.size
+            check_expansion(archive, expanded)
+            if member.isdev() or any(map(_leads_out, _paths(member))):
+                raise tarfile.ExtractError(
+                    f"{member.name!r} leads out of its directory, or is a device"
+                )
+
+
+def _paths(member: tarfile.TarInfo) -> list[str]:
+    """Return the path of a member, and the one that it links to."""
+    if member.issym():
+        folder = posixpath.dirname(member.name)
+        return [member.name, posixpath.join(folder, member.linkname)]
+    return [member.name, member.linkname] if member.islnk() else [member.name]
+
+
+def _leads_out(path: str) -> bool:
+    """Return whether a path in an archive is absolute or above its directory."""
+    normal = posixpath.normpath(path)
+    return normal.startswith(("/", "../")) or normal == ".."
 
 
 # === The Hugging Face Hub ===
