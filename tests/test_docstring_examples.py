@@ -36,7 +36,7 @@ EXCEPTIONS = {
 # Take seconds, and other tests cover what they do.
 SLOW = ["litert", "onnx", "exported", "saved_model", "prune_vocabulary"]
 SLOW += ["bucket_by_length", "contrastive_pairs", "verify_conversion"]
-SLOW += ["AlbertDistiller", "transformers_js", "IntegratedGradients"]
+SLOW += ["adapt", "AlbertDistiller", "transformers_js", "IntegratedGradients"]
 
 
 def examples():

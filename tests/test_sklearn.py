@@ -58,6 +58,7 @@ def test_it_keeps_the_interface_of_scikit_learn(classifier):
         copy.predict(X)
 
 
+@pytest.mark.slow
 def test_it_learns_and_stays_the_same_in_a_pickle(classifier):
     assert classifier.fit(X, Y) is classifier
     assert classifier.classes_.tolist() == ["no", "yes"]

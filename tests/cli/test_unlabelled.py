@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from command_line import as_options, refused, run, write_start
 from small_classifier import VOCABULARY, small_backbone, small_classifier
-from test_tasks import CASES, fast_and_slow
+from test_tasks import CASES
 
 import albert_tf
 from albert_tf.checkpoints import save_checkpoint
@@ -104,7 +104,8 @@ UNLABELLED = {
 }
 
 
-@pytest.mark.parametrize("name", fast_and_slow(UNLABELLED))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNLABELLED)
 def test_each_task_starts_from_the_adapted_weights(name, tmp_path):
     data, texts = tmp_path / CASES[name].file, tmp_path / "texts.txt"
     data.write_text(CASES[name].content, "utf-8")

@@ -168,6 +168,7 @@ def test_the_loss_of_hidden_states_is_relative_and_without_padding():
     assert float(loss) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_hidden_states_train_the_backbone_of_the_student_only():
     teacher, student = small_classifier(), student_of()
     before = [model.get_weights() for model in (teacher, student)]
