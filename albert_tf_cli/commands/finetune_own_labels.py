@@ -45,8 +45,10 @@ def learn_own_labels(
     Returns:
         The training whose model is better on dev, that model and its metrics.
     """
-    size = run.batch_size
-    answered = run.task.own_labels(model, unlabelled.examples, size)
+    answered = None
+    # A pair with one text of dev is learned, but has no label of its own.
+    if any(as_columns(unlabelled.examples)[0]):
+        answered = run.task.own_labels(model, unlabelled.examples, run.batch_size)
     if answered is None or not answered[1]:
         return run, model, metrics
     train = _joined(run.parts["train"], *answered)

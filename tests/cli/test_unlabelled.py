@@ -15,6 +15,7 @@ from albert_tf.models import (
     AlbertSpellingCorrector,
     AlbertTextClassifier,
 )
+from albert_tf_cli.commands import finetune_own_labels
 from albert_tf_cli.tasks import classification
 
 pytestmark = [
@@ -139,6 +140,35 @@ def test_wrong_use_of_unlabelled_is_refused(tmp_path):
     assert "Pass both" in refused(*command, "--minutes", 1)
     missing = refused(*command, "--unlabelled", tmp_path / "none.txt")
     assert "none.txt" in missing
+
+
+@pytest.mark.slow
+def test_a_round_of_own_labels_resumes(tmp_path, monkeypatch):
+    monkeypatch.setattr(classification, "SURE", 0.0)
+    start = write(tmp_path)
+    texts = tmp_path / "texts.txt"
+    texts.write_text(TEXTS, "utf-8")
+    finetune(tmp_path, *start, unlabelled=texts, output=tmp_path / "whole")
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finetune_own_labels, "train_model", interrupted)
+        with pytest.raises(SystemExit, match="130"):
+            finetune(tmp_path, *start, unlabelled=texts)
+    finetune(tmp_path, *start, unlabelled=texts)
+    whole, resumed = (
+        albert_tf.models.AlbertTextClassifier.from_preset(tmp_path / name)
+        for name in ("whole", "model")
+    )
+    for one, other in zip(whole.get_weights(), resumed.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    metrics = [
+        json.loads((tmp_path / name / "metrics.json").read_text("utf-8"))
+        for name in ("whole", "model")
+    ]
+    assert metrics[0]["own_labels"] == metrics[1]["own_labels"]
 
 
 @pytest.mark.slow
