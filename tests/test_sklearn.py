@@ -94,9 +94,7 @@ with open({str(file)!r}, "rb") as file:
 KINDS_OF_LABELS = [[False, True], [2, 10], [1.0, -1.0], ["10", "9"]]
 
 
-@pytest.mark.parametrize(
-    "labels", few(KINDS_OF_LABELS, [[2, 10]], pytest.mark.slow), ids=str
-)
+@pytest.mark.parametrize("labels", few(KINDS_OF_LABELS, [[2, 10]]), ids=str)
 def test_labels_of_any_type(classifier, labels):
     y = np.array([labels[label == "yes"] for label in Y])
     classifier.set_params(epochs=1).fit(X, y)

@@ -78,11 +78,12 @@ def test_texts_without_labels_are_learned_before_those_with_labels(
 @pytest.mark.parametrize(
     ("content", "count"),
     [
-        ("text\ttext_b\n天地\t上下\n你来\t我来\n", 2),
-        ("天地\t上下\n你来\t我来\n", 2),
+        pytest.param(
+            "text\ttext_b\n天地\t上下\n你来\t我来\n", 2, marks=pytest.mark.slow
+        ),
+        pytest.param("天地\t上下\n你来\t我来\n", 2, marks=pytest.mark.nightly),
     ],
 )
-@pytest.mark.slow
 def test_pairs_without_labels_are_read_as_predict_reads_them(tmp_path, content, count):
     start = write(tmp_path, PAIRS, PAIRS)
     texts = tmp_path / "pairs.txt"
@@ -103,10 +104,19 @@ UNLABELLED = {
     "spelling-correction": CONTEXTS,
     "summarization": CONTEXTS,
 }
+# The others run in the nightly tests.
+OFTEN = ("token-classification", "text-embedding")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", UNLABELLED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name, marks=pytest.mark.slow if name in OFTEN else pytest.mark.nightly
+        )
+        for name in UNLABELLED
+    ],
+)
 def test_each_task_starts_from_the_adapted_weights(name, tmp_path):
     data, texts = tmp_path / CASES[name].file, tmp_path / "texts.txt"
     data.write_text(CASES[name].content, "utf-8")
