@@ -39,7 +39,6 @@ def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
     Raise if it expands to more than 20 times its size.
     """
     check_downloaded(archive)
-    options: Any = {}
     with name_damage(
         archive,
         # The standard library raises these for truncated and encrypted files.
@@ -53,33 +52,28 @@ def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
     ):
         if archive.suffix == ".zip":
             check_zip(archive)
+            shutil.unpack_archive(archive, directory)
         else:
-            _check_tar(archive)
-            # Absent before Python 3.11.4.
-            if hasattr(tarfile, "data_filter"):
-                options["filter"] = "data"
-        shutil.unpack_archive(archive, directory, **options)
+            _unpack_tar(archive, directory)
 
 
-def _check_tar(archive: pathlib.Path) -> None:
-    """Raise if a tar archive expands too much, or leads out of its directory."""
+def _unpack_tar(archive: pathlib.Path, directory: pathlib.Path) -> None:
+    """Unpack a tar archive, each member after its check."""
+    # Absent before Python 3.11.4.
+    has_filters = hasattr(tarfile, "data_filter")
+    options: Any = {"filter": "data"} if has_filters else {}
     expanded = 0
     with tarfile.open(archive) as tar:
         for member in tar:
             expanded += tarfile.BLOCKSIZE + member.size
             check_expansion(archive, expanded)
-            if member.isdev() or any(map(_leads_out, _paths(member))):
+            # Without filters no link is safe: several may lead out together.
+            is_safe = has_filters or member.isreg() or member.isdir()
+            if not is_safe or _leads_out(member.name):
                 raise tarfile.ExtractError(
-                    f"{member.name!r} leads out of its directory, or is a device"
+                    f"{member.name!r} leads out of its directory, or is no file"
                 )
-
-
-def _paths(member: tarfile.TarInfo) -> list[str]:
-    """Return the path of a member, and the one that it links to."""
-    if member.issym():
-        folder = posixpath.dirname(member.name)
-        return [member.name, posixpath.join(folder, member.linkname)]
-    return [member.name, member.linkname] if member.islnk() else [member.name]
+            tar.extract(member, directory, **options)
 
 
 def _leads_out(path: str) -> bool:

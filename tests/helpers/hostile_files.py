@@ -267,6 +267,8 @@ FILES = {
     "zip_bomb": (zip_bomb, "more than 20 times"),
     "tar_bomb": (tar_bomb, "more than 20 times"),
     "tar_link": (tar_of(("model.ckpt.index", "/etc/passwd")), "is damaged"),
+    # Each link looks as if it stayed in the folder.
+    "tar_chain": (tar_of(("a", "."), ("b", "a/.."), ("b/x.index", None)), "is damaged"),
     "tar_upwards": (tar_of(("../../escaped.index", None)), "is damaged"),
     "zip_upwards": (zip_upwards, r"no checkpoint in .*model.zip"),
     "zip_folder_for_config": (zip_folder_for_config, "no config beside"),
