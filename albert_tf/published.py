@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from albert_tf.checkpoints import RELEASES, open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.layout import CheckpointError, float32_of
+from albert_tf.checkpoints.layout import float32_of
 from albert_tf.checkpoints.layouts import LAYOUTS
 from albert_tf.checkpoints.plan import plan_weights
 from albert_tf.checkpoints.releases import Release
@@ -120,6 +120,7 @@ def compare_with_published(
     Raises:
         CheckpointError: if the checkpoint is damaged, or its shapes are not those of
             its config.
+        AlbertError: if there are known answers, and it has no head to answer.
 
     Example:
     ```python
@@ -199,8 +200,6 @@ def _answer(opened: Checkpoint, published: dict[str, Any]) -> Answer:
         Answer, tolerance=read_published()["tolerance"], source=published["source"]
     )
     if "tokens" in published:
-        if "masked_lm_head" not in opened.parts:
-            raise CheckpointError(f"{opened.path} has no head that fills in masks.")
         model = AlbertMaskedLM.from_checkpoint(opened)
         (filled,) = model.fill([published["text"]], top_k=10)
         scores = {x["token_str"]: x["score"] for x in filled}

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.files import BACKUP, complete_directory, read_json, write_json
+from albert_tf.files import BACKUP, read_json, write_json
 from albert_tf.models.albert_masked_lm import AlbertMaskedLM
 from albert_tf.training.batch_order import remaining_batches
 from albert_tf.training.digests import data_digest, model_digest
@@ -147,8 +147,7 @@ def adapt(
             )
         else:
             state.load(model)
-        with complete_directory(output) as directory:
-            model.save_to_preset(str(directory))
+        model.save_to_preset(str(output))
     return {
         "texts": len(chosen),
         "epochs": length.epochs,

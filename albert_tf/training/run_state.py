@@ -315,6 +315,18 @@ class TrainingState(keras.callbacks.Callback):
         )
 
 
+def rank(scores: Logs, monitor: str) -> tuple[float, float, float]:
+    """Return what is larger for better scores on dev.
+
+    The names, also that of `monitor`, may begin with `val_`, as in the logs of Keras.
+    """
+    prefix = "val_" if monitor.startswith("val_") else ""
+    score = scores[monitor]
+    # Accuracies on a few examples are often equal. Of those, a model that predicts one
+    # class for all texts has the lowest macro F1.
+    return score, scores.get(f"{prefix}macro_f1", score), -scores[f"{prefix}loss"]
+
+
 class BestEpochState(TrainingState):
     """Keep the weights of the best epoch, too, and stop when there is no better one.
 
@@ -357,11 +369,11 @@ class BestEpochState(TrainingState):
         scores = self.history.get(self.monitor, [])
         if self.start and self.start[self.monitor] >= max(scores, default=-math.inf):
             return 0
-        # Accuracies on a few examples are often equal. Of those, an epoch that predicts
-        # one class for all texts has the lowest macro F1.
-        macro_f1 = self.history.get("val_macro_f1", scores)
-        losses = [-loss for loss in self.history["val_loss"]]
-        ranks = list(zip(scores, macro_f1, losses, strict=True))
+        names = {self.monitor, "val_macro_f1", "val_loss"} & set(self.history)
+        ranks = [
+            rank({name: self.history[name][epoch] for name in names}, self.monitor)
+            for epoch in range(len(scores))
+        ]
         return ranks.index(max(ranks)) + 1
 
     @property

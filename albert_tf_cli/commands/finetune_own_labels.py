@@ -32,7 +32,7 @@ def learn_own_labels(
     unlabelled: Unlabelled,
     build: Callable[[], "AlbertTask"],
 ) -> tuple[Run, "AlbertTask", dict[str, Any]]:
-    """Train anew on the labels and on the sure answers of the model; keep the better.
+    """Train again on the labels and on the sure answers of the model; keep the better.
 
     Args:
         context: the context of the command.
@@ -45,6 +45,8 @@ def learn_own_labels(
     Returns:
         The training whose model is better on dev, that model and its metrics.
     """
+    from albert_tf.training.run_state import rank
+
     answered = None
     # A pair with one text of dev is learned, but has no label of its own.
     if any(as_columns(unlabelled.examples)[0]):
@@ -69,7 +71,7 @@ def learn_own_labels(
     )
     learned = build()
     scores = train_model(context, second, learned)
-    is_better = _rank(run, scores) > _rank(run, metrics)
+    is_better = rank(scores["dev"], run.monitor) > rank(metrics["dev"], run.monitor)
     summary = {
         "examples": count,
         "kept": is_better,
@@ -79,10 +81,7 @@ def learn_own_labels(
     console.print(_outcome(run, summary), soft_wrap=True)
     if not is_better:
         return run, model, {**metrics, "own_labels": summary}
-    from albert_tf.files import complete_directory
-
-    with complete_directory(run.folder) as directory:
-        learned.save_to_preset(str(directory))
+    learned.save_to_preset(str(run.folder))
     return resized, learned, {**scores, "own_labels": summary}
 
 
@@ -99,13 +98,6 @@ def _joined(train: Examples, x: Any, y: list) -> Examples:
     pairs = zip(as_columns(train.x), as_columns(x), strict=True)
     columns = [[*known, *new] for known, new in pairs]
     return dataclasses.replace(train, x=as_inputs(columns), y=[*train.y, *y])
-
-
-def _rank(run: Run, metrics: dict[str, Any]) -> tuple[float, float, float]:
-    """Return what is larger for a better model, as for a better epoch."""
-    dev = metrics["dev"]
-    score = dev[run.monitor]
-    return score, dev.get("macro_f1", score), -dev["loss"]
 
 
 def _outcome(run: Run, summary: dict[str, Any]) -> str:

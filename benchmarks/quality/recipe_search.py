@@ -38,6 +38,7 @@ from benchmarks.lib.labelled_sets import (
     headlines,
     lcqmc,
     peoples_daily,
+    select,
     stsb,
 )
 from benchmarks.lib.paths import RESULTS
@@ -215,14 +216,7 @@ def deal(case, assets, size, seed):
     rest_x, rest_y = choose(x, y, int(size) + DEV, seed, stratify)
     rows = np.random.default_rng(seed).permutation(len(rest_y))
 
-    def select(chosen):
-        if isinstance(rest_x, tuple):
-            texts = tuple([part[i] for i in chosen] for part in rest_x)
-        else:
-            texts = [rest_x[i] for i in chosen]
-        return texts, [rest_y[i] for i in chosen]
-
-    return select(rows[DEV:]), select(rows[:DEV])
+    return select(rest_x, rest_y, rows[DEV:]), select(rest_x, rest_y, rows[:DEV])
 
 
 def main():

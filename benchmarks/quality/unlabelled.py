@@ -16,8 +16,6 @@ import itertools
 import json
 import os
 import pathlib
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
@@ -25,9 +23,8 @@ import numpy as np
 from benchmarks.lib.harness import console, table_of, write_results
 from benchmarks.lib.labelled_sets import headlines, reviews, select
 from benchmarks.lib.paths import RESULTS
-from benchmarks.quality.few_labels import write_examples
+from benchmarks.quality.few_labels import CHECKPOINT, run, write_examples
 
-CHECKPOINT = "albert_micro_zh"
 BASELINE = "TF-IDF with logistic regression"
 # Texts to test; the rest of a set has labels or none.
 TEST = {"headlines": 3_000, "the demo's reviews": 500}
@@ -52,15 +49,6 @@ def deal(name, assets, labels, texts, seed):
     count = len(rest) if labels == "all" else int(labels)
     train, others = rest[:count], rest[count : count + texts]
     return Parts(select(x, y, train), select(x, y, test), [x[i] for i in others])
-
-
-def run(*command):
-    return subprocess.run(
-        [sys.executable, "-m", "albert_tf", *map(str, command)],
-        check=True,
-        encoding="utf-8",
-        stdout=subprocess.PIPE,
-    ).stdout
 
 
 def fine_tune(parts, seed, folder):

@@ -17,6 +17,7 @@ import zipfile
 import zlib
 
 import onnx
+from archives import zipped
 from google.protobuf.message import DecodeError
 
 from albert_tf_lite.exported_model import SETTINGS, checksum_field
@@ -243,11 +244,7 @@ def mutate_zip(content, random):
         members[name] = members[random.choice(sorted(members))]
     else:
         members[name] = mutate(members[name], random, _kind_of(name))
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return file.getvalue()
+    return zipped(members)
 
 
 def mutate_gzip(content, random):
