@@ -13,13 +13,18 @@ from albert_tf_lite.inputs import whole_numbers
 BINS = 15
 # The minimum scores that `coverage` lists.
 MINIMUM_SCORES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95)
+# Fewer examples say too little about a temperature.
+MIN_EXAMPLES = 20
 # The least and the largest temperature.
 LOWEST, HIGHEST = 0.2, 20.0
-# Mean and standard deviation of the logarithm of a temperature before examples are
-# seen. Ten models that were fine-tuned with 450 labels needed 1.25 to 1.93.
-# With 50 examples alone, the logarithm is off by 0.15 to 0.5, and an epoch that was
-# chosen by the same examples makes it too low.
-USUAL, SPREAD = np.log(1.5), 0.2
+# The temperature before examples are seen, and the standard deviation of its logarithm.
+# Ten models that were fine-tuned with 450 labels needed 1.25 to 1.93. With 50 examples
+# alone, the logarithm is off by 0.15 to 0.5, and an epoch that was chosen by the same
+# examples makes it too low.
+USUAL, SPREAD = 1.5, 0.2
+# The same for checkpoints that were adapted to texts without labels: six such models
+# needed 1.6 to 3.3 where 50 examples gave 1.4 to 1.7.
+USUAL_ADAPTED = 2.5
 
 
 def calibration_scores(
@@ -182,28 +187,57 @@ def log_loss(logits: ArrayLike, truth: ArrayLike, temperature: float = 1.0) -> f
     return float(np.mean(np.logaddexp(0, np.where(classes, -scaled, scaled))))
 
 
-def best_temperature(logits: ArrayLike, truth: ArrayLike) -> float:
+def best_temperature(
+    logits: ArrayLike, truth: ArrayLike, usual: float = USUAL
+) -> float:
     """Return the `likeliest_temperature` of logits; the arguments are of `log_loss`."""
     count = np.size(truth)
-    return likeliest_temperature(lambda x: count * log_loss(logits, truth, x))
+    return likeliest_temperature(lambda x: count * log_loss(logits, truth, x), usual)
 
 
-def likeliest_temperature(loss: Callable[[float], float]) -> float:
+def likeliest_temperature(
+    loss: Callable[[float], float], usual: float = USUAL
+) -> float:
     """Return the likeliest temperature, that of the lowest log loss of many examples.
-
-    Few examples leave it near that of other fine-tuned models.
 
     Args:
         loss: function of a temperature that returns the log loss of the examples, their
             sum.
+        usual: float, the temperature of similar models. Few examples leave it near.
     """
+
+    def unlikelihood(temperature: float) -> float:
+        distance = np.log(temperature / usual) / SPREAD
+        return loss(temperature) + distance**2 / 2
+
+    return _temperature_of_least(unlikelihood)
+
+
+def closest_temperature(logits: ArrayLike, probabilities: ArrayLike) -> float:
+    """Return the temperature whose softmax is closest to given probabilities.
+
+    The distance is the cross-entropy.
+
+    Args:
+        logits: float array [examples, classes].
+        probabilities: float array of the same shape, such as those of a model whose
+            temperature is known.
+    """
+    targets = np.asarray(probabilities, "float64")
+
+    def cross_entropy(temperature: float) -> float:
+        scaled = np.asarray(logits, "float64") / temperature
+        totals = np.logaddexp.reduce(scaled, axis=1, keepdims=True)
+        return float((targets * (totals - scaled)).sum(axis=1).mean())
+
+    return _temperature_of_least(cross_entropy)
+
+
+def _temperature_of_least(loss: Callable[[float], float]) -> float:
+    """Return the temperature at which a function is least."""
     optimize = import_extra("scipy.optimize")
-
-    def unlikelihood(logarithm: float) -> float:
-        return loss(np.exp(logarithm)) + ((logarithm - USUAL) / SPREAD) ** 2 / 2
-
     found = optimize.minimize_scalar(
-        unlikelihood,
+        lambda logarithm: loss(np.exp(logarithm)),
         bounds=np.log([LOWEST, HIGHEST]),
         method="bounded",
         options={"xatol": 1e-3},

@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.evaluation.calibration import best_temperature, likeliest_temperature
+from albert_tf.evaluation.calibration import (
+    MIN_EXAMPLES,
+    USUAL,
+    best_temperature,
+    likeliest_temperature,
+)
 from albert_tf.evaluation.scores import best_thresholds
 from albert_tf.models.albert_multi_label_classifier import (
     DEFAULT_THRESHOLD,
@@ -19,9 +24,6 @@ from albert_tf.trainers.labels import check_class_names, class_ids
 from albert_tf_lite.answers import classify_multi_label
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_list, has_two_readings
-
-# Fewer examples say too little about a temperature.
-MIN_EXAMPLES = 20
 
 
 def class_weights(
@@ -94,13 +96,13 @@ def tune_temperature(
     x: Iterable[str] | tuple[Iterable[str], Iterable[str]],
     y: Iterable[Any],
     batch_size: int | None = None,
+    usual: float = USUAL,
 ) -> None:
     """Set the temperature of a model, so that its scores are true to new texts.
 
     Labels do not change: the thresholds of a multi-label classifier are moved with the
     temperature. It is that of the lowest log loss; with less than some 300 texts it is
-    drawn towards 1.5, which fine-tuned models need, and with less than 20 it is 1.0,
-    with a warning.
+    drawn towards `usual`, and with less than 20 it is 1.0, with a warning.
 
     Args:
         model: a text, multi-label or token classifier that returns logits.
@@ -108,6 +110,8 @@ def tune_temperature(
             lists.
         y: list of their labels, or of their spans, as for `fit`.
         batch_size: optional int. Examples per batch.
+        usual: float, the temperature that models of this kind need: 1.5 after
+            fine-tuning; more after `adapt` to texts without labels, some 2.5.
 
     Raises:
         AlbertError: if the model is of another class or has an `activation`, or `y` has
@@ -141,20 +145,21 @@ def tune_temperature(
             stacklevel=2,
         )
     else:
-        temperature = _fitted_temperature(model, examples, batch_size)
+        temperature = _fitted_temperature(model, examples, batch_size, usual)
     _set_temperature(model, temperature)
 
 
-def _fitted_temperature(model, examples, batch_size):
+def _fitted_temperature(model, examples, batch_size, usual):
     """Return the likeliest temperature of a model."""
     if isinstance(model, AlbertTokenClassifier):
-        return likeliest_temperature(_loss_of_entities(model, examples, batch_size))
+        loss = _loss_of_entities(model, examples, batch_size)
+        return likeliest_temperature(loss, usual)
     logits = model.predict(examples, batch_size, verbose=0)
     if isinstance(model, AlbertMultiLabelClassifier):
         truth = model.targets(examples.x, examples.y)
     else:
         truth = class_ids(examples.x, examples.y, model.num_classes, model.labels)
-    return best_temperature(logits, truth)
+    return best_temperature(logits, truth, usual)
 
 
 def _loss_of_entities(model, examples, batch_size):

@@ -47,14 +47,14 @@ def learn_own_labels(
     """
     from albert_tf.training.run_state import rank
 
-    answered = None
+    own = None
     # A pair with one text of dev is learned, but has no label of its own.
     if any(as_columns(unlabelled.examples)[0]):
-        answered = run.task.own_labels(model, unlabelled.examples, run.batch_size)
-    if answered is None or not answered[1]:
+        own = run.task.own_labels(model, unlabelled.examples, run.batch_size)
+    if own is None or not len(own.sure):
         return run, model, metrics
-    train = _joined(run.parts["train"], *answered)
-    count = len(answered[1])
+    train = _joined(run.parts["train"], own.sure)
+    count = len(own.sure)
     console.print(
         f"Learning {count:,} examples with labels of the model's own", soft_wrap=True
     )
@@ -68,6 +68,7 @@ def learn_own_labels(
         resized,
         parts={**run.parts, "train": train},
         folder=run.folder / OWN_LABELS,
+        reference=own.reference,
     )
     learned = build()
     scores = train_model(context, second, learned)
@@ -93,11 +94,11 @@ def remove_round(folder: pathlib.Path) -> None:
         remove_directory(folder / OWN_LABELS)
 
 
-def _joined(train: Examples, x: Any, y: list) -> Examples:
+def _joined(train: Examples, others: Examples) -> Examples:
     """Return the training examples and others after them."""
-    pairs = zip(as_columns(train.x), as_columns(x), strict=True)
+    pairs = zip(as_columns(train.x), as_columns(others.x), strict=True)
     columns = [[*known, *new] for known, new in pairs]
-    return dataclasses.replace(train, x=as_inputs(columns), y=[*train.y, *y])
+    return dataclasses.replace(train, x=as_inputs(columns), y=[*train.y, *others.y])
 
 
 def _outcome(run: Run, summary: dict[str, Any]) -> str:

@@ -32,6 +32,7 @@ class Run:
         adapted: optional `Adapted`, the checkpoint after --unlabelled.
         folder: the directory of the model.
         epochs, batch_size: ints.
+        reference: optional `Examples` as of `OwnLabels`, to calibrate the model to.
     """
 
     options: FinetuneOptions
@@ -42,6 +43,7 @@ class Run:
     folder: pathlib.Path
     epochs: int
     batch_size: int
+    reference: Examples | None = None
 
     @property
     def labels(self) -> list[str] | None:
@@ -53,6 +55,16 @@ class Run:
         """The options with what was decided in place of defaults by the data."""
         decided = {"epochs": self.epochs, "batch_size": self.batch_size}
         return dataclasses.asdict(self.options) | decided
+
+    def calibrate(self, model: "AlbertTask") -> None:
+        """Set the temperature of the model, by dev or by the reference."""
+        from albert_tf.evaluation.calibration import USUAL, USUAL_ADAPTED
+
+        if self.reference is not None:
+            self.task.calibrate_to(model, self.reference, self.batch_size)
+            return
+        usual = USUAL if self.adapted is None else USUAL_ADAPTED
+        self.task.calibrate(model, self.parts["dev"], self.batch_size, usual)
 
 
 def epochs_for(options: FinetuneOptions, count: int) -> int:
@@ -144,7 +156,7 @@ def train_model(
         batch_size=size,
         maximise=run.monitor,
         tune=lambda model: task.tune(model, dev, size),
-        calibrate=lambda model: task.calibrate(model, dev, size),
+        calibrate=run.calibrate,
         scores=lambda model: task.evaluate(model, dev, size),
         freeze=options.freeze,
         patience=options.patience,

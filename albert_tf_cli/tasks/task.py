@@ -54,6 +54,20 @@ class Examples:
         return dataclasses.replace(self, x=as_inputs(columns), y=y)
 
 
+@dataclasses.dataclass(frozen=True)
+class OwnLabels:
+    """What a model says of examples without labels.
+
+    Attributes:
+        sure: the examples of which it is sure, with its labels.
+        reference: optional `Examples`, others with its probabilities [examples,
+            classes], to which a model that learned `sure` is calibrated.
+    """
+
+    sure: Examples
+    reference: Examples | None
+
+
 # The tasks by name. A class enters itself if it defines `name`.
 TASKS: dict[str, "Task"] = {}
 
@@ -126,13 +140,20 @@ class Task:
         """Set attributes of the model that are chosen on dev, such as thresholds."""
 
     def calibrate(
-        self, model: "AlbertTask", dev: Examples, batch_size: int | None
+        self,
+        model: "AlbertTask",
+        dev: Examples,
+        batch_size: int | None,
+        usual: float,
     ) -> None:
-        """Set the temperature of the model on dev, if its logits have one."""
+        """Set the temperature of the model on dev, if its logits have one.
+
+        It is drawn towards the `usual` one.
+        """
         from albert_tf.tools import tune_temperature
 
         if hasattr(model, "temperature") and model.outputs_are == "logits":
-            tune_temperature(model, dev.x, dev.y, batch_size)
+            tune_temperature(model, dev.x, dev.y, batch_size, usual)
 
     def predict(self, model: "Model", x: Inputs, batch_size: int | None) -> Any:
         """Return the predictions that `scores`, `report` and `mistakes` compare."""
@@ -177,12 +198,15 @@ class Task:
 
     def own_labels(
         self, model: "AlbertTask", x: Inputs, batch_size: int | None
-    ) -> tuple[Inputs, list] | None:
-        """Return the examples of which a model is sure, and its labels of them.
-
-        `None` for tasks that do not learn labels of their own.
-        """
+    ) -> OwnLabels | None:
+        """Return the labels of a model; `None` for tasks that do not learn them."""
         return None
+
+    def calibrate_to(
+        self, model: "AlbertTask", reference: Examples, batch_size: int | None
+    ) -> None:
+        """Set the temperature so that the scores are like those of `OwnLabels`."""
+        raise NotImplementedError
 
     def inputs(self, fields: tuple[str, ...], lines: list[str]) -> Inputs:
         """Return lines as the input of the model; tabs separate its parts."""

@@ -10,6 +10,7 @@ from test_tasks import CASES
 
 import albert_tf
 from albert_tf.checkpoints import save_checkpoint
+from albert_tf.evaluation import calibration
 from albert_tf.models import (
     AlbertMaskedLM,
     AlbertSpellingCorrector,
@@ -155,6 +156,8 @@ def test_wrong_use_of_unlabelled_is_refused(tmp_path):
 @pytest.mark.slow
 def test_a_round_of_own_labels_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(classification, "SURE", 0.0)
+    # The first text is left out for the temperature.
+    monkeypatch.setattr(calibration, "MIN_EXAMPLES", 1)
     start = write(tmp_path)
     texts = tmp_path / "texts.txt"
     texts.write_text(TEXTS, "utf-8")
@@ -174,11 +177,13 @@ def test_a_round_of_own_labels_resumes(tmp_path, monkeypatch):
     )
     for one, other in zip(whole.get_weights(), resumed.get_weights(), strict=True):
         np.testing.assert_array_equal(one, other)
+    assert whole.temperature == resumed.temperature
     metrics = [
         json.loads((tmp_path / name / "metrics.json").read_text("utf-8"))
         for name in ("whole", "model")
     ]
     assert metrics[0]["own_labels"] == metrics[1]["own_labels"]
+    assert metrics[0]["own_labels"]["examples"] == 1
 
 
 @pytest.mark.slow

@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from albert_tf.evaluation import calibration_scores, coverage, reliability_bins
-from albert_tf.evaluation.calibration import best_temperature, log_loss
+from albert_tf.evaluation.calibration import (
+    best_temperature,
+    closest_temperature,
+    log_loss,
+)
 from albert_tf_lite.errors import AlbertError
 
 # Two right answers of 0.9, one of 0.7 and a wrong one of 0.7.
@@ -67,6 +72,10 @@ def test_the_temperature_of_scaled_logits_is_found(is_multi_label):
         truth = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
     for scale in (0.5, 1, 3):
         assert best_temperature(logits * scale, truth) == pytest.approx(scale, rel=0.05)
+        if not is_multi_label:
+            true = softmax(logits, axis=1)
+            found = closest_temperature(logits * scale, true)
+            assert found == pytest.approx(scale, rel=1e-3)
     assert log_loss(logits * 3, truth, 3.0) == pytest.approx(log_loss(logits, truth))
 
 
@@ -75,6 +84,7 @@ def test_few_examples_leave_the_usual_temperature():
     assert best_temperature(logits, [0, 1]) == pytest.approx(1.5, rel=0.01)
     # A sure mistake.
     assert 1.5 < best_temperature([*logits, *logits], [0, 1, 0, 0]) < 4
+    assert best_temperature(logits, [0, 1], usual=2.5) == pytest.approx(2.5, rel=0.01)
 
 
 def test_rows_without_probabilities_are_refused():
