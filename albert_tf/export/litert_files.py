@@ -23,6 +23,9 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SETTINGS
 from albert_tf_lite.litert_model import shapes_of, signature
 
+# Tokens of the signatures: a text is padded by at most half of its length.
+LENGTHS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+
 
 @suggest_arguments()
 def litert(
@@ -30,7 +33,7 @@ def litert(
     path: str | os.PathLike,
     *,
     precision: str = "float32",
-    lengths: Sequence[int] = (32, 64, 128, 256, 512),
+    lengths: Sequence[int] = LENGTHS,
     batch_tokens: int = 256,
 ) -> None:
     """Write a LiteRT file, for phones and small servers.
@@ -51,7 +54,8 @@ def litert(
             when they are computed).
         lengths: ints. Tokens of each signature, at most the `sequence_length` of the
             preprocessor. A text runs in the shortest signature that holds it, and is
-            truncated to the longest.
+            truncated to the longest. With fewer, the file is smaller and written
+            sooner.
         batch_tokens: int. Tokens of the signatures for several texts, which use several
             cores better: each of them has `batch_tokens // N` texts. With 0, the file
             has none, and is smaller by about a tenth.

@@ -3,7 +3,8 @@
 import dataclasses
 import os
 import pathlib
-from typing import TYPE_CHECKING, Annotated, Literal
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -77,6 +78,13 @@ class ExportOptions:
     precision: Annotated[
         WeightPrecision, output_option("Precision of the weights.")
     ] = "float32"
+    lengths: Annotated[
+        str | None,
+        output_option(
+            "For LiteRT: the numbers of tokens that the file has a network for, such "
+            "as 32,128. Longer texts are truncated. Default: eleven, 16 to 512."
+        ),
+    ] = None
     check: Annotated[
         str | None, data_option("For LiteRT and ONNX: examples for the comparison.")
     ] = None
@@ -103,10 +111,12 @@ def export(context: typer.Context, options: ExportOptions) -> None:
     Examples:
       albert-tf export my_model serving/my_model/1
       albert-tf export my_model my.tflite --precision int8
+      albert-tf export my_model phone.tflite --precision int8 --lengths 32,64
       albert-tf export my_model my.onnx --check test.tsv
       albert-tf export my_model web_model --format transformers.js
     """
     format_name = _choose_format(options)
+    lengths = _parse_lengths(options.lengths)
     check_checkpoint(options.model)
     check_files(options.check)
     if os.path.lexists(options.path) and not options.overwrite:
@@ -126,7 +136,7 @@ def export(context: typer.Context, options: ExportOptions) -> None:
     elif format_name == "transformers.js":
         _export_transformers_js(model, options.path)
     else:
-        _export_file(options, format_name, task, model, examples)
+        _export_file(options, format_name, task, model, examples, lengths)
 
 
 def _read_examples(
@@ -185,26 +195,41 @@ def _export_file(
     task: Task,
     model: "AlbertTask",
     examples: Examples | None,
+    lengths: list[int] | None,
 ) -> None:
     """Write a LiteRT or ONNX file and compare it with the model."""
     from albert_tf.export.engines import ENGINES
 
     path, precision = options.path, options.precision
     write, open_file = ENGINES[format_name]
+    arguments: dict[str, Any] = {}
+    if lengths:
+        arguments["lengths"] = lengths
     if _answers_for(options.model, path):
-        write(model, path, precision=precision, preset=options.model)
-    else:
-        write(model, path, precision=precision)
+        arguments["preset"] = options.model
+    write(model, path, precision=precision, **arguments)
     exported = open_file(path)
     summary = {
         "wrote": f"{path} ({format_name} {precision}), which needs no other file",
-        **_compare(model, exported),
+        **_compare(model, exported, longest=max(lengths) if lengths else None),
     }
     if examples is not None:
         score = _score(task, model, exported, examples)
         original = _score(task, model, model, examples)
         summary[model.monitor] = f"{score:.4f}, of the model {original:.4f}"
     print_summary(summary)
+
+
+def _parse_lengths(text: str | None) -> list[int] | None:
+    """Return the numbers of --lengths."""
+    if text is None:
+        return None
+    parts = [part.strip() for part in re.split("[,，]", text)]
+    if not all(part.isdecimal() for part in parts):
+        raise AlbertError(
+            f"--lengths has {text!r}. Expected numbers of tokens, such as 32,128."
+        )
+    return [int(part) for part in parts]
 
 
 def _answers_for(model: str, path: str) -> bool:
@@ -214,8 +239,11 @@ def _answers_for(model: str, path: str) -> bool:
     return file.parent == pathlib.Path(model).resolve() and file.name in names
 
 
-def _compare(model, exported):
-    """Return the size of a file and its difference from the model as a summary."""
+def _compare(model, exported, longest=None):
+    """Return the size of a file and its difference from the model as a summary.
+
+    `longest` is the most tokens of the file, if that is fewer than those of the model.
+    """
     from albert_tf.export.engines import largest_difference
 
     size = sum(x.numpy().nbytes for x in model.weights)
@@ -226,20 +254,24 @@ def _compare(model, exported):
     # Its outputs are at the masks of a text only.
     if model.name_of_task == "fill-mask":
         return summary
-    difference = largest_difference(model, exported, _compared_examples(model))
+    difference = largest_difference(model, exported, _compared_examples(model, longest))
     summary["difference"] = f"{difference:.1e} at most, of any output"
     return summary
 
 
-def _compared_examples(model):
+def _compared_examples(model, longest):
     """Return texts, pairs or choices, as the model takes them."""
+    texts = TEXTS
+    if longest is not None:
+        # Of a pair both fit: a character is a token at most, and 3 are special.
+        texts = [text[: (longest - 3) // 2] for text in TEXTS]
     count = len(model.text_inputs)
     if count == 1:
-        return TEXTS
-    pairs = (TEXTS, TEXTS[::-1])
+        return texts
+    pairs = (texts, texts[::-1])
     if count == 2:
         return pairs
-    choices = [TEXTS[:2] for _ in TEXTS]
+    choices = [texts[:2] for _ in texts]
     return (*pairs, choices)
 
 
@@ -264,6 +296,8 @@ def _choose_format(options: ExportOptions) -> FormatName:
     chosen = name or by_suffix or "savedmodel"
     if chosen in _DIRECTORIES and options.check:
         raise AlbertError("--check needs --format litert or --format onnx.")
+    if chosen != "litert" and options.lengths is not None:
+        raise AlbertError("--lengths needs --format litert.")
     if chosen in _DIRECTORIES and options.precision != "float32":
         raise AlbertError(
             f"--precision {options.precision} needs --format litert or --format onnx."

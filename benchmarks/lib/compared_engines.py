@@ -6,7 +6,6 @@ plain AdamW at this learning rate. All engines use the same model size, random w
 vocabulary and maximum length. Engines that are not installed are skipped.
 """
 
-import functools
 import importlib.util
 import pathlib
 import tempfile
@@ -212,11 +211,10 @@ class OnnxInt8(OnnxModel):
 
 
 class LiteRTInt8(OnnxInt8):
-    """The int8 LiteRT export, with signatures for up to eleven lengths."""
+    """The int8 LiteRT export."""
 
     name = "LiteRT int8"
-    lengths = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-    write = functools.partial(albert_tf.export.litert, lengths=lengths)
+    write = staticmethod(albert_tf.export.litert)
     opens = albert_tf.export.LiteRTModel
 
 

@@ -33,13 +33,18 @@ def test_a_file_is_compared_with_the_model(name, precision, kind, difference, tm
     path = tmp_path / "file"
     command = ("export", tmp_path / "model", path, "--format", name)
     command += ("--precision", precision, "--check", tmp_path / "a.tsv")
+    if name == "litert":
+        # The texts of the comparison are longer.
+        command += ("--lengths", "8,12")
     printed = run(*command).stdout
     found = dict(x.split(maxsplit=1) for x in printed.splitlines() if x[0] != " ")
     assert found["size"].startswith(f"{path.stat().st_size / 1e6:.2f} MB (weights")
     assert float(found["difference"].split()[0]) < difference
     score, of_model = found["accuracy"].split(", of the model ")
     assert abs(float(score) - float(of_model)) < 0.2
-    assert len(kind(path).predict(["好"])["label"]) == 1
+    exported = kind(path)
+    assert name != "litert" or exported.lengths == [8, 12]
+    assert len(exported.predict(["好"])["label"]) == 1
     assert "pass --overwrite" in refused(*command)
     assert "needs --format" in refused("export", ".", path, "--precision", "int8")
 

@@ -82,6 +82,8 @@ EARLY = {
     "pretrain --data no --output out --config albert_tiny_zh": "no records in no",
     "export model x.pb": "x.pb has the suffix of no format. Expected .onnx, .tflite",
     "export model x.tflite --format onnx": "--format onnx does not write .tflite files",
+    "export model x.onnx --lengths 32": "--lengths needs --format litert",
+    "export model x.tflite --lengths 32,x": "Expected numbers of tokens",
     "convert checkpoint model --to keras": "pass --overwrite to replace a check",
     "prune checkpoint model --corpus train.tsv": "pass --overwrite to replace a check",
     "convert checkpoint x.h5 --to keras": "Choose a name such as x.",
