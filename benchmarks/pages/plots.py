@@ -23,6 +23,8 @@ STYLES = {
     TEST: ("C0", "s", "C0", {"xytext": (7, 3)}),
     DEV: ("C0", "s", "none", {"xytext": (-4, -12), "ha": "right"}),
 }
+# Names with another place, where they would touch a neighbour's.
+PLACES = {"RoBERTa-Small": {"xytext": (7, -10), "ha": "left"}}
 
 
 def known_models(results):
@@ -57,7 +59,8 @@ def draw_known_models(shown):
         )
         style = {"fontsize": 8, "color": color, "textcoords": "offset points"}
         for name, ms, accuracy in points:
-            axes.annotate(name, (ms, accuracy), **style, **place)
+            position = PLACES.get(name, place)
+            axes.annotate(name, (ms, accuracy), **style, **position)
     axes.set_xscale("log")
     axes.set_xlim(0.5, 1000)
     axes.margins(y=0.1)
