@@ -158,7 +158,7 @@ class FinetuneOptions:
         float | None,
         training_option(
             "Maximum minutes for --unlabelled. Default: 6 epochs, fewer for more than "
-            "10,000 texts.",
+            "5,000 texts.",
             min=0.01,
         ),
     ] = None

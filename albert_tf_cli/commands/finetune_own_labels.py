@@ -32,7 +32,11 @@ def learn_own_labels(
     unlabelled: Unlabelled,
     build: Callable[[], "AlbertTask"],
 ) -> tuple[Run, "AlbertTask", dict[str, Any]]:
-    """Train again on the labels and on the sure answers of the model; keep the better.
+    """Train again on the labels and on the sure answers of the model.
+
+    The new model is kept if it is better on dev. A few dev examples cannot tell, and a
+    round of own labels helps as a rule, so that by default it is also kept if it is
+    worse by no more than chance.
 
     Args:
         context: the context of the command.
@@ -43,7 +47,7 @@ def learn_own_labels(
         build: function that returns the model before its training.
 
     Returns:
-        The training whose model is better on dev, that model and its metrics.
+        The training of the kept model, that model and its metrics.
     """
     from albert_tf.training.run_state import rank
 
@@ -72,15 +76,18 @@ def learn_own_labels(
     )
     learned = build()
     scores = train_model(context, second, learned)
-    is_better = rank(scores["dev"], run.monitor) > rank(metrics["dev"], run.monitor)
+    is_kept = rank(scores["dev"], run.monitor) > rank(metrics["dev"], run.monitor)
+    if run.options.monitor is None:
+        dev = run.parts["dev"]
+        is_kept |= run.task.is_as_good(learned, model, dev, run.batch_size)
     summary = {
         "examples": count,
-        "kept": is_better,
+        "kept": is_kept,
         "dev before": metrics["dev"],
         "dev after": scores["dev"],
     }
     console.print(_outcome(run, summary), soft_wrap=True)
-    if not is_better:
+    if not is_kept:
         return run, model, {**metrics, "own_labels": summary}
     learned.save_to_preset(str(run.folder))
     return resized, learned, {**scores, "own_labels": summary}

@@ -137,6 +137,15 @@ class TextClassification(_Classification):
         reference = dataclasses.replace(others, y=probabilities[is_reference])
         return OwnLabels(sure, reference)
 
+    def is_as_good(self, model, former, dev, batch_size):
+        now, before = (
+            np.array(self.predict(x, dev.x, batch_size)["label"]) == np.array(dev.y)
+            for x in (model, former)
+        )
+        lost, gained = (before & ~now).sum(), (now & ~before).sum()
+        # Of answers that only one gives right, half are lost by chance.
+        return bool(lost - gained <= np.sqrt(lost + gained))
+
     def calibrate_to(self, model, reference, batch_size):
         from albert_tf.evaluation.calibration import closest_temperature
 

@@ -202,6 +202,20 @@ class Task:
         """Return the labels of a model; `None` for tasks that do not learn them."""
         return None
 
+    def is_as_good(
+        self,
+        model: "AlbertTask",
+        former: "AlbertTask",
+        dev: Examples,
+        batch_size: int | None,
+    ) -> bool:
+        """Return whether a model that learned its own labels is as good as the former.
+
+        It may have fewer right answers, by at most the standard deviation that the
+        difference has by chance.
+        """
+        raise NotImplementedError
+
     def calibrate_to(
         self, model: "AlbertTask", reference: Examples, batch_size: int | None
     ) -> None:

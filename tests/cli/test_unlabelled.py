@@ -17,7 +17,7 @@ from albert_tf.models import (
     AlbertTextClassifier,
 )
 from albert_tf_cli.commands import finetune_own_labels
-from albert_tf_cli.tasks import classification
+from albert_tf_cli.tasks import Examples, classification
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Only .* dev examples"),
@@ -151,6 +151,24 @@ def test_wrong_use_of_unlabelled_is_refused(tmp_path):
     assert "Pass both" in refused(*command, "--minutes", 1)
     missing = refused(*command, "--unlabelled", tmp_path / "none.txt")
     assert "none.txt" in missing
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "is_kept"),
+    # The deviation by chance of 4 differing answers is 2, that of 16 is 4.
+    [(0, 0, True), (1, 0, True), (3, 1, True), (4, 0, False), (11, 5, False)],
+)
+def test_a_model_of_own_labels_may_be_worse_by_chance(
+    lost, gained, is_kept, monkeypatch
+):
+    dev = Examples([*range(40)], ["好"] * 40)
+    answers = {
+        "before": ["好"] * 20 + ["差"] * 20,
+        "after": ["差"] * lost + ["好"] * (20 + gained - lost) + ["差"] * (20 - gained),
+    }
+    task = classification.TextClassification
+    monkeypatch.setattr(task, "predict", lambda self, x, *_: {"label": answers[x]})
+    assert task().is_as_good("after", "before", dev, None) == is_kept
 
 
 @pytest.mark.slow
