@@ -11,6 +11,7 @@ from albert_tf.evaluation.calibration import (
     USUAL,
     best_temperature,
     likeliest_temperature,
+    usual_temperature,
 )
 from albert_tf.evaluation.scores import best_thresholds
 from albert_tf.models.albert_multi_label_classifier import (
@@ -96,13 +97,14 @@ def tune_temperature(
     x: Iterable[str] | tuple[Iterable[str], Iterable[str]],
     y: Iterable[Any],
     batch_size: int | None = None,
-    usual: float = USUAL,
+    training_loss: float | None = None,
 ) -> None:
     """Set the temperature of a model, so that its scores are true to new texts.
 
     Labels do not change: the thresholds of a multi-label classifier are moved with the
     temperature. It is that of the lowest log loss; with less than some 300 texts it is
-    drawn towards `usual`, and with less than 20 it is 1.0, with a warning.
+    drawn towards what similar models needed, and with less than 20 it is 1.0, with a
+    warning.
 
     Args:
         model: a text, multi-label or token classifier that returns logits.
@@ -110,8 +112,8 @@ def tune_temperature(
             lists.
         y: list of their labels, or of their spans, as for `fit`.
         batch_size: optional int. Examples per batch.
-        usual: float, the temperature that models of this kind need: 1.5 after
-            fine-tuning; more after `adapt` to texts without labels, some 2.5.
+        training_loss: optional float, the loss of the last epoch of `fit`. Similar
+            models of one class per text are those with this loss.
 
     Raises:
         AlbertError: if the model is of another class or has an `activation`, or `y` has
@@ -119,8 +121,10 @@ def tune_temperature(
 
     Example:
     ```python
-    classifier.fit(texts[:400], labels[:400])
-    albert_tf.tools.tune_temperature(classifier, texts[400:], labels[400:])
+    history = classifier.fit(texts[:400], labels[:400]).history
+    albert_tf.tools.tune_temperature(
+        classifier, texts[400:], labels[400:], training_loss=history["loss"][-1]
+    )
     classifier.answers(["还不错"])  # [{"label": "好评", "score": 0.83}]
     ```
 
@@ -145,8 +149,19 @@ def tune_temperature(
             stacklevel=2,
         )
     else:
+        usual = _usual_temperature(model, training_loss)
         temperature = _fitted_temperature(model, examples, batch_size, usual)
     _set_temperature(model, temperature)
+
+
+def _usual_temperature(model, training_loss):
+    """Return the temperature of similar models, 1.5 where the loss does not tell."""
+    has_one_class = isinstance(model, AlbertTextClassifier) and not isinstance(
+        model, AlbertMultiLabelClassifier
+    )
+    if training_loss is None or not has_one_class:
+        return USUAL
+    return usual_temperature(training_loss)
 
 
 def _fitted_temperature(model, examples, batch_size, usual):

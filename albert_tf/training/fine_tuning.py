@@ -44,7 +44,8 @@ class FineTuning:
         tune: optional function of the model that sets attributes chosen on dev, such as
             thresholds, before `scores` and before the model is written.
         calibrate: optional function of the model that sets its temperature on dev. It
-            is called once, for the best epoch.
+            is called once, for the best epoch, whose training loss is its second
+            argument, `None` for epoch 0.
         scores: optional function of the model that returns its scores on dev by name.
         freeze: optional string, a part of `FREEZABLE` that is not trained.
         patience: optional int. Number of epochs without improvement, after which
@@ -58,7 +59,7 @@ class FineTuning:
     batch_size: int = 32
     maximise: str = "accuracy"
     tune: Callable[[Any], None] | None = None
-    calibrate: Callable[[Any], None] | None = None
+    calibrate: Callable[[Any, float | None], None] | None = None
     scores: Callable[[Any], dict[str, float]] | None = None
     freeze: str | None = None
     patience: int | None = None
@@ -141,7 +142,9 @@ def fine_tune(
                 )
                 state.load_weights(model, state.best_epoch)
             if options.calibrate:
-                options.calibrate(model)
+                best = state.best_epoch
+                loss = state.history["loss"][best - 1] if best else None
+                options.calibrate(model, loss)
             # Thresholds are those of the probabilities at this temperature.
             scoring.tune()
         metrics = _metrics(state)

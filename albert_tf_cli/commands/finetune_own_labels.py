@@ -112,4 +112,6 @@ def _outcome(run: Run, summary: dict[str, Any]) -> str:
     before = summary["dev before"][run.monitor]
     after = summary["dev after"][run.monitor]
     kept = "kept" if summary["kept"] else "not kept"
+    if summary["kept"] and after < before:
+        kept += " because that may be chance"
     return f"Own labels: dev {run.monitor} {before:.4f} to {after:.4f}, {kept}"

@@ -56,15 +56,13 @@ class Run:
         decided = {"epochs": self.epochs, "batch_size": self.batch_size}
         return dataclasses.asdict(self.options) | decided
 
-    def calibrate(self, model: "AlbertTask") -> None:
+    def calibrate(self, model: "AlbertTask", training_loss: float | None) -> None:
         """Set the temperature of the model, by dev or by the reference."""
-        from albert_tf.evaluation.calibration import USUAL, USUAL_ADAPTED
-
         if self.reference is not None:
             self.task.calibrate_to(model, self.reference, self.batch_size)
-            return
-        usual = USUAL if self.adapted is None else USUAL_ADAPTED
-        self.task.calibrate(model, self.parts["dev"], self.batch_size, usual)
+        else:
+            dev = self.parts["dev"]
+            self.task.calibrate(model, dev, self.batch_size, training_loss)
 
 
 def epochs_for(options: FinetuneOptions, count: int) -> int:

@@ -144,16 +144,13 @@ class Task:
         model: "AlbertTask",
         dev: Examples,
         batch_size: int | None,
-        usual: float,
+        training_loss: float | None,
     ) -> None:
-        """Set the temperature of the model on dev, if its logits have one.
-
-        It is drawn towards the `usual` one.
-        """
+        """Set the temperature of the model on dev, if its logits have one."""
         from albert_tf.tools import tune_temperature
 
         if hasattr(model, "temperature") and model.outputs_are == "logits":
-            tune_temperature(model, dev.x, dev.y, batch_size, usual)
+            tune_temperature(model, dev.x, dev.y, batch_size, training_loss)
 
     def predict(self, model: "Model", x: Inputs, batch_size: int | None) -> Any:
         """Return the predictions that `scores`, `report` and `mistakes` compare."""

@@ -9,6 +9,7 @@ from albert_tf.evaluation.calibration import (
     best_temperature,
     closest_temperature,
     log_loss,
+    usual_temperature,
 )
 from albert_tf_lite.errors import AlbertError
 
@@ -85,6 +86,8 @@ def test_few_examples_leave_the_usual_temperature():
     # A sure mistake.
     assert 1.5 < best_temperature([*logits, *logits], [0, 1, 0, 0]) < 4
     assert best_temperature(logits, [0, 1], usual=2.5) == pytest.approx(2.5, rel=0.01)
+    # The better a model learned its examples, the higher.
+    assert usual_temperature(0.3) < usual_temperature(0.01) < usual_temperature(0) < 3
 
 
 def test_rows_without_probabilities_are_refused():

@@ -283,7 +283,10 @@ def test_tuned_values_of_an_interrupted_training_are_those_before(tmp_path):
         model.thresholds = [0.25, 0.75 if model.temperature == 1 else 0.5]
         model.null_threshold = 3.0
 
-    def calibrate(model):
+    losses = []
+
+    def calibrate(model, training_loss):
+        losses.append(training_loss)
         model.temperature = 2.0
 
     classifier = AlbertMultiLabelClassifier(new_backbone(), 2, thresholds=[0.5, 0.5])
@@ -301,9 +304,12 @@ def test_tuned_values_of_an_interrupted_training_are_those_before(tmp_path):
         )
         spies = [Spy(interrupted=epoch)]
         with end:
-            fine_tune(classifier, train, dev, tmp_path, options, callbacks=spies)
+            metrics = fine_tune(
+                classifier, train, dev, tmp_path, options, callbacks=spies
+            )
         tuned = classifier.null_threshold, classifier.temperature
         assert (list(classifier.thresholds), *tuned) == expected
+    assert losses == [metrics["history"]["loss"][metrics["best_epoch"] - 1]]
 
 
 def test_a_signal_that_the_program_ignores_stays_ignored(tmp_path):
