@@ -78,7 +78,7 @@ def test_it_learns_and_stays_the_same_in_a_pickle(classifier):
     assert albert_tf.pipeline(path=again.model_)("好")["label"] == "yes"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_pickle_predicts_in_another_process(classifier, tmp_path):
     classifier.fit(X, Y)
     file = tmp_path / "classifier.pickle"
@@ -116,7 +116,7 @@ def test_pairs_are_tables_of_two_columns(classifier):
     np.testing.assert_array_equal(expected.argmax(1), logits.argmax(1))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_texts_of_weight_0_teach_nothing(classifier):
     wrong = ["no" if label == "yes" else "yes" for label in Y]
     weights = [1.0] * len(X) + [0.0] * len(X)

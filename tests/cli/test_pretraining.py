@@ -100,7 +100,7 @@ def test_options_and_tokens_that_do_not_fit(records, tmp_path):
     assert "have different vocabularies" in refused(*command)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_starting_from_a_released_layout(records, tmp_path):
     model = AlbertPretrainer(
         AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)

@@ -106,14 +106,14 @@ UNLABELLED = {
     "summarization": CONTEXTS,
 }
 # The others run in the nightly tests.
-OFTEN = ("token-classification", "text-embedding")
+OFTEN = "token-classification"
 
 
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(
-            name, marks=pytest.mark.slow if name in OFTEN else pytest.mark.nightly
+            name, marks=pytest.mark.slow if name == OFTEN else pytest.mark.nightly
         )
         for name in UNLABELLED
     ],
@@ -204,7 +204,7 @@ def test_a_round_of_own_labels_resumes(tmp_path, monkeypatch):
     assert metrics[0]["own_labels"]["examples"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_head_for_the_same_labels_is_mentioned(tmp_path):
     write(tmp_path)
     texts, start = tmp_path / "texts.txt", tmp_path / "start"

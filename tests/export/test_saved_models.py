@@ -112,7 +112,7 @@ albert_tf.export.saved_model(small_classifier(), sys.argv[1], version="next")
 
 
 @pytest.mark.text_ops
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_export_leaves_no_version(classifier, tmp_path):
     path = f"{TESTS.parent}:{TESTS / 'helpers'}"
     command = [sys.executable, "-c", EXPORT, tmp_path]

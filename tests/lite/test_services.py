@@ -250,7 +250,7 @@ print(count)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_onnx
 @needs_litert
 def test_no_log_line_is_lost_and_nothing_is_written(tmp_path):
@@ -284,7 +284,7 @@ albert_tf_cli.main()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_onnx
 def test_a_process_without_home_and_temporary_folder_answers(tmp_path):
     task, _ = small_task("labels")

@@ -85,7 +85,7 @@ def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
     assert other.thresholds is None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_labels_are_values_in_every_form_of_data(tmp_path):
     labels = [10, 0, 5]
     y, names = [labels[i] for i in LABELS], [NAMES[i] for i in LABELS]

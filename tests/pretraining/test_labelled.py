@@ -363,7 +363,7 @@ def stage(folder, output, steps=4, callbacks=(), **settings):
     return pretrain_labelled(model, labelled, records, output, run, **options)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.traced
 def test_two_sets_are_learned(tmp_path):
     write_data(tmp_path, "shops", "people")

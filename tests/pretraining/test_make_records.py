@@ -174,7 +174,7 @@ make_pretraining_data([sys.argv[2]], sys.argv[3], made)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_run_is_resumed_by_two_workers(make, vocabulary, tmp_path):
     output, corpus = tmp_path / "out", str(tmp_path / "corpus" / "*.txt")
     process = start_python(COMMAND, vocabulary, corpus, output)

@@ -190,7 +190,7 @@ def trained(data, tmp_path_factory):
     return out, [weight.numpy() for weight in pretrainer.weights], done
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.traced
 def test_minutes_choose_the_steps_once(data, tmp_path):
     pretrainer, records = model(layers=1), PretrainingRecords(data)

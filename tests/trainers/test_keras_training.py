@@ -131,7 +131,7 @@ def test_each_fit_has_its_schedule_on_jax():
 # === Callbacks ===
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_callbacks_evaluate_and_predict_as_after_the_fit():
     names = ["坏", "中", "好"]
     classifier = small_classifier(sizes=ONE_LAYER, labels=names)
@@ -240,7 +240,7 @@ def test_weights_of_a_single_batch():
 # === Changed weights ===
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.traced
 def test_no_function_keeps_the_weights_of_its_trace():
     sizes = {"num_layers": 2}
