@@ -232,10 +232,10 @@ def closest_temperature(logits: ArrayLike, probabilities: ArrayLike) -> float:
         probabilities: float array of the same shape, such as those of a model whose
             temperature is known.
     """
-    targets = np.asarray(probabilities, "float64")
+    targets, unscaled = (np.asarray(x, "float64") for x in (probabilities, logits))
 
     def cross_entropy(temperature: float) -> float:
-        scaled = np.asarray(logits, "float64") / temperature
+        scaled = unscaled / temperature
         totals = np.logaddexp.reduce(scaled, axis=1, keepdims=True)
         return float((targets * (totals - scaled)).sum(axis=1).mean())
 

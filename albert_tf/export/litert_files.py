@@ -23,7 +23,7 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SETTINGS
 from albert_tf_lite.litert_model import shapes_of, signature
 
-# Tokens of the signatures: a text is padded by at most half of its length.
+# Tokens of the signatures: a text of 16 or more is padded by less than half its length.
 LENGTHS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 

@@ -77,9 +77,9 @@ def learn_own_labels(
     learned = build()
     scores = train_model(context, second, learned)
     is_kept = rank(scores["dev"], run.monitor) > rank(metrics["dev"], run.monitor)
-    if run.options.monitor is None:
+    if not is_kept and run.options.monitor is None:
         dev = run.parts["dev"]
-        is_kept |= run.task.is_as_good(learned, model, dev, run.batch_size)
+        is_kept = run.task.is_as_good(learned, model, dev, run.batch_size)
     summary = {
         "examples": count,
         "kept": is_kept,
